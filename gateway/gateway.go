@@ -93,8 +93,7 @@ type Config struct {
 	// "https://example.com"; "*" allows every origin.
 	CORSOrigins []string
 
-	// Collectors are further metrics for /metrics: StoreMetrics, ConnectionMetrics and
-	// FlushMetrics.
+	// Collectors are further metrics for /metrics, such as those of package metrics.
 	Collectors []prometheus.Collector
 
 	// Version is the version in the metric kvslots_build_info and in /v1/openapi.json.
@@ -123,7 +122,7 @@ type Finisher interface{ Finish(ctx context.Context) }
 type Gateway struct {
 	cfg     Config
 	log     zerolog.Logger
-	metrics *metrics
+	metrics *httpMetrics
 	server  *http.Server
 
 	// Each has its own buckets, so that a web page cannot use up those of the user in whose

@@ -8,7 +8,7 @@ import (
 
 // Metrics are counters since Open, and gauges at one instant. The gauges of pools, slots,
 // waiters and sessions cover the whole bucket, as this Store sees it; all other metrics
-// cover this Store alone. gateway.StoreMetrics exports them to Prometheus.
+// cover this Store alone. Package gateway/metrics exports them to Prometheus.
 type Metrics struct {
 	Claims    uint64 // sent to take a slot
 	Voids     uint64 // claims that were written and are void

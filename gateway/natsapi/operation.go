@@ -55,7 +55,7 @@ func readCall(r *request, call *ops.Call) (name string, err error) {
 
 // deliverGrant sends a grant. If the client has disconnected, or has cancelled the request,
 // deliverGrant takes the grant back at once, for the next in line.
-func (s *Service) deliverGrant(r *request, waiting *waiter, grant *ops.Call) {
+func (s *Service) deliverGrant(r *request, waiting *openRequest, grant *ops.Call) {
 	if !waiting.grant(grant) {
 		s.takeBack(grant)
 		s.refuse(r, context.Canceled)

@@ -22,13 +22,13 @@ type requests struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	open    map[string][]*waiter
+	open    map[string][]*openRequest
 	early   recent[struct{}]
 	granted recent[*ops.Call]
 }
 
-// waiter is one open request.
-type waiter struct {
+// openRequest is one of them.
+type openRequest struct {
 	of        *requests
 	name      string // "" for a request that cannot be cancelled
 	cancel    context.CancelFunc
@@ -37,15 +37,15 @@ type waiter struct {
 
 func newRequests(now func() time.Time) *requests {
 	return &requests{
-		now: now, open: map[string][]*waiter{},
+		now: now, open: map[string][]*openRequest{},
 		early:   newRecent[struct{}](earlyAge, maxEarly, true), // a flood of cancellations displaces none
 		granted: newRecent[*ops.Call](grantedAge, maxGranted, false),
 	}
 }
 
 // begin opens a request, which end closes. The context ends when it is cancelled.
-func (r *requests) begin(ctx context.Context, name string) (context.Context, *waiter) {
-	w := &waiter{of: r, name: name}
+func (r *requests) begin(ctx context.Context, name string) (context.Context, *openRequest) {
+	w := &openRequest{of: r, name: name}
 	if name == "" {
 		return ctx, w
 	}
@@ -59,12 +59,12 @@ func (r *requests) begin(ctx context.Context, name string) (context.Context, *wa
 	return ctx, w
 }
 
-func (w *waiter) stop() {
+func (w *openRequest) stop() {
 	w.cancelled = true
 	w.cancel()
 }
 
-func (w *waiter) end() {
+func (w *openRequest) end() {
 	if w.name == "" {
 		return
 	}
@@ -72,7 +72,7 @@ func (w *waiter) end() {
 	r := w.of
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := slices.DeleteFunc(r.open[w.name], func(other *waiter) bool { return other == w })
+	left := slices.DeleteFunc(r.open[w.name], func(other *openRequest) bool { return other == w })
 	if r.open[w.name] = left; len(left) == 0 {
 		delete(r.open, w.name)
 	}
@@ -80,7 +80,7 @@ func (w *waiter) end() {
 
 // grant records the request's grant. It returns false if the request was cancelled; the
 // caller must then take the grant back.
-func (w *waiter) grant(grant *ops.Call) bool {
+func (w *openRequest) grant(grant *ops.Call) bool {
 	if w.name == "" {
 		return true
 	}

@@ -14,19 +14,19 @@ import (
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
-	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/metrics"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
 // backend is the embedded or external NATS server that has the bucket.
 type backend struct {
-	nc      *nats.Conn            // for the bucket
-	service *nats.Conn            // in the account of the clients; nil without a listener
-	gate    *natsapi.Gate         // of service; nil when external
-	server  *natsembed.Server     // nil when external
-	flushes *gateway.FlushMetrics // nil when external
-	sync    string                // for /ready: group, always, interval or external
+	nc      *nats.Conn        // for the bucket
+	service *nats.Conn        // in the account of the clients; nil without a listener
+	gate    *natsapi.Gate     // of service; nil when external
+	server  *natsembed.Server // nil when external
+	flushes *metrics.Flushes  // nil when external
+	sync    string            // for /ready: group, always, interval or external
 
 	// functions is for calls of functions, in the same account as service: NATS does
 	// not report to other accounts that a function has no service, and their calls
@@ -54,7 +54,7 @@ func embedNATS(ctx context.Context, s *settings.Serve, log zerolog.Logger) (*bac
 	if cfg.Sync == natsembed.SyncInterval {
 		log.Warn().Msg("sync interval: a power cut may take the leases and returns of the last second; sync always keeps them")
 	}
-	flushes := gateway.NewFlushMetrics()
+	flushes := metrics.NewFlushes()
 	cfg.Flushed = flushes.Flushed
 	cfg.Logger = log.With().Str("component", "nats-server").Logger()
 	server, err := natsembed.Start(ctx, cfg)
@@ -110,7 +110,7 @@ func dialNATS(at *settings.NATS, log zerolog.Logger) (*backend, error) {
 func (b *backend) collectors() []prometheus.Collector {
 	connections := map[string]*nats.Conn{"bucket": b.nc, "service": b.service, "functions": b.functions}
 	maps.DeleteFunc(connections, func(_ string, nc *nats.Conn) bool { return nc == nil })
-	all := []prometheus.Collector{gateway.ConnectionMetrics(connections)}
+	all := []prometheus.Collector{metrics.Connections(connections)}
 	if b.server != nil && b.server.Flusher() != nil {
 		all = append(all, b.flushes)
 	}
@@ -120,7 +120,7 @@ func (b *backend) collectors() []prometheus.Collector {
 			"nats_max_connections": &refused.MaxConnections, "nats_max_connections_per_ip": &refused.MaxConnectionsPerIP,
 			"nats_flood": &refused.Flood, "nats_unread": &refused.Unread,
 		} {
-			all = append(all, gateway.LimitRefusals(limit, count.Load))
+			all = append(all, metrics.Limit(limit, count.Load))
 		}
 	}
 	return all

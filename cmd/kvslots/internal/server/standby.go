@@ -51,7 +51,7 @@ type standby struct {
 
 func newStandby(ln *net.TCPListener, config gateway.Config, manager *serviceManager, log zerolog.Logger) *standby {
 	w := &standby{ln: ln, config: config, manager: manager, log: log}
-	w.config.Store, w.config.Dialects = w, []gateway.Dialect{gateway.Waiting{}}
+	w.config.Store, w.config.Dialects = w, []gateway.Dialect{gateway.Unavailable{}}
 	return w
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/library"
+	"github.com/kvslots/kvslots/gateway/metrics"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 )
 
@@ -32,7 +33,7 @@ func (s *server) newGateway(finishers []gateway.Finisher) *gateway.Gateway {
 		sessions.Clients = s.nats.server.Clients().NumClients
 	}
 	c.Dialects = []gateway.Dialect{library.New(s.store, s.lending, s.log), dflockd.New(s.store, sessions), s.functions}
-	c.Collectors = slices.Concat(c.Collectors, s.nats.collectors(), []prometheus.Collector{gateway.StoreMetrics(s.store.Metrics)})
+	c.Collectors = slices.Concat(c.Collectors, s.nats.collectors(), []prometheus.Collector{metrics.Store(s.store.Metrics)})
 	return gateway.New(c)
 }
 

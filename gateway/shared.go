@@ -5,6 +5,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
+// This file names what the transports of a gateway share, for programs: package ops, which
+// implements it, is internal.
+
 // ErrDraining is the cause with which the context of a borrow ends when the gateway
 // stops lending.
 var ErrDraining = wire.ErrDraining
@@ -37,3 +40,8 @@ func NewTurns() *Turns { return ops.NewTurns() }
 // time without a request. 0 means wire.DefaultLeaseTTL and wire.DefaultIdleTimeout. All
 // transports of a gateway must have the same times.
 type SessionTimes = ops.SessionTimes
+
+// WaitLimits are the limits of requests that wait at a gateway at once, for
+// Lending.Waits.Limit: Total over all transports, and PerIP of one client address over
+// HTTP, for IPv6 of one /64. 0 means no limit.
+type WaitLimits = ops.WaitLimits

@@ -8,21 +8,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/kvslots/kvslots/gateway/metrics"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// metrics are the gateway's own metrics and those of Config.Collectors (README.md,
+// httpMetrics are the gateway's own metrics and those of Config.Collectors (README.md,
 // "Health, readiness and metrics"). No label contains a pool, a key, a lease or a session.
 //
 // Each gateway has its own registry, so that a process can run several gateways.
-type metrics struct {
+type httpMetrics struct {
 	registry *prometheus.Registry
 	duration *prometheus.HistogramVec // its count is the number of requests
 	failures *prometheus.CounterVec
 }
 
-func newMetrics(g *Gateway) *metrics {
-	m := &metrics{
+func newMetrics(g *Gateway) *httpMetrics {
+	m := &httpMetrics{
 		registry: prometheus.NewRegistry(),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "kvslots_http_request_duration_seconds",
@@ -41,13 +42,13 @@ func newMetrics(g *Gateway) *metrics {
 		m.duration,
 		m.failures,
 		g.cfg.Lending,
-		gaugeOf("kvslots_waiting_borrowers", "Requests at this gateway that may be granted something and are not answered yet.", nil,
+		metrics.Gauge("kvslots_waiting_borrowers", "Requests at this gateway that may be granted something and are not answered yet.", nil,
 			func() float64 { return float64(g.cfg.Lending.Open()) }),
-		gaugeOf("kvslots_ready", "1 if /ready answers 200, else 0.", nil, func() float64 {
+		metrics.Gauge("kvslots_ready", "1 if /ready answers 200, else 0.", nil, func() float64 {
 			code, _ := g.readiness()
-			return oneIf(code == http.StatusOK)
+			return metrics.OneIf(code == http.StatusOK)
 		}),
-		gaugeOf("kvslots_build_info", "Always 1; the labels say what runs.",
+		metrics.Gauge("kvslots_build_info", "Always 1; the labels say what runs.",
 			prometheus.Labels{"version": g.cfg.Version, "goversion": runtime.Version()}, func() float64 { return 1 }),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -56,21 +57,19 @@ func newMetrics(g *Gateway) *metrics {
 	return m
 }
 
-func gaugeOf(name, help string, labels prometheus.Labels, value func() float64) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
-}
-
-func counterOf(name, help string, labels prometheus.Labels, value func() float64) prometheus.Collector {
-	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels}, value)
-}
-
-func oneIf(condition bool) float64 {
-	if condition {
-		return 1
-	}
-	return 0
-}
-
-func (m *metrics) handler() http.Handler {
+func (m *httpMetrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+}
+
+func (g *Gateway) limitMetrics() []prometheus.Collector {
+	total := func() int64 { refused, _ := g.cfg.Lending.Waits.Refused(); return refused }
+	perIP := func() int64 { _, refused := g.cfg.Lending.Waits.Refused(); return refused }
+	return []prometheus.Collector{
+		metrics.Gauge("kvslots_http_connections", "Open connections of HTTP clients.", nil, func() float64 { return float64(g.connections.count()) }),
+		metrics.Limit(wire.MaxConnections.Name, g.connections.refused.Load),
+		metrics.Limit(wire.MaxConnectionsPerIP.Name, g.connections.refusedPerIP.Load),
+		metrics.Limit(wire.StatusOf(wire.ErrMaxWaitersTotal).Name, total),
+		metrics.Limit(wire.StatusOf(wire.ErrMaxWaitersPerIP).Name, perIP),
+		metrics.Limit("http_rate_limit", g.limited.Load),
+	}
 }

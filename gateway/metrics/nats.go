@@ -1,4 +1,4 @@
-package gateway
+package metrics
 
 import (
 	"time"
@@ -7,31 +7,30 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ConnectionMetrics returns the metrics of connections to NATS, for Config.Collectors. The
-// keys of the map are the values of the label "connection".
-func ConnectionMetrics(connections map[string]*nats.Conn) prometheus.Collector {
+// Connections returns the metrics of connections to NATS. The keys of the map are the values
+// of the label "connection".
+func Connections(connections map[string]*nats.Conn) prometheus.Collector {
 	all := prometheus.NewRegistry()
 	for name, nc := range connections {
 		label := prometheus.Labels{"connection": name}
 		all.MustRegister(
-			gaugeOf("kvslots_nats_connected", "1 while the connection to NATS is up, else 0.", label, func() float64 { return oneIf(nc.IsConnected()) }),
-			counterOf("kvslots_nats_reconnects_total", "Times that the connection to NATS came back.", label, func() float64 { return float64(nc.Stats().Reconnects) }),
+			Gauge("kvslots_nats_connected", "1 while the connection to NATS is up, else 0.", label, func() float64 { return OneIf(nc.IsConnected()) }),
+			Counter("kvslots_nats_reconnects_total", "Times that the connection to NATS came back.", label, func() float64 { return float64(nc.Stats().Reconnects) }),
 		)
 	}
 	return all
 }
 
-// FlushMetrics are the metrics of an embedded server that flushes writes in groups, for
-// Config.Collectors.
-type FlushMetrics struct {
+// Flushes are the metrics of an embedded server that flushes writes in groups.
+type Flushes struct {
 	prometheus.Collector // of both
 
 	duration, callers prometheus.Histogram
 }
 
-// NewFlushMetrics returns FlushMetrics that have counted no flush yet.
-func NewFlushMetrics() *FlushMetrics {
-	m := &FlushMetrics{
+// NewFlushes returns Flushes that have counted no flush yet.
+func NewFlushes() *Flushes {
+	m := &Flushes{
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kvslots_flush_duration_seconds",
 			Help:    "Duration of a flush for which answers waited.",
@@ -50,7 +49,7 @@ func NewFlushMetrics() *FlushMetrics {
 }
 
 // Flushed counts a flush. It is a natsembed.Config.Flushed.
-func (m *FlushMetrics) Flushed(took time.Duration, callers int) {
+func (m *Flushes) Flushed(took time.Duration, callers int) {
 	m.duration.Observe(took.Seconds())
 	m.callers.Observe(float64(callers))
 }

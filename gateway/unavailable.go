@@ -10,12 +10,12 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Waiting is the only Dialect of a gateway without a store. It answers 502 to every path, so
+// Unavailable is the only Dialect of a gateway without a store. It answers 502 to every path, so
 // that clients retry.
-type Waiting struct{}
+type Unavailable struct{}
 
 // Mount implements Dialect.
-func (Waiting) Mount(r chi.Router) {
+func (Unavailable) Mount(r chi.Router) {
 	r.HandleFunc("/*", func(w http.ResponseWriter, r *http.Request) {
 		statusOf := wire.StatusOf
 		if isBelow(routedPath(r), "/v1") {

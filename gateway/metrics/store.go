@@ -1,4 +1,4 @@
-package gateway
+package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -7,9 +7,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// StoreMetrics returns the metrics of a store, for Config.Collectors. measure is
-// kvslots.Store.Metrics; it is called once for each scrape.
-func StoreMetrics(measure func() kvslots.Metrics) prometheus.Collector {
+// Store returns the metrics of a store. measure is kvslots.Store.Metrics; it is called once
+// for each scrape.
+func Store(measure func() kvslots.Metrics) prometheus.Collector {
 	return storeMetrics{measure}
 }
 

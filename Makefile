@@ -81,7 +81,7 @@ bench: ## measure, about 5 minutes: a table, and a line a target; plots in bench
 
 bench-others: ## other lock servers alone, beside the library and HTTP; says which are missing
 	@$(GO) run -C bench/compare . --status
-	$(GO) run -C bench/compare . --workload pairs --clients 1,64 --door library,http --sync always
+	$(GO) run -C bench/compare . --workload pairs --clients 1,64 --transport library,http --sync always
 
 benchmarks: ## Go's own benchmarks, with their allocations
 	$(GO) test -run '^$$' -bench . -benchmem ./...

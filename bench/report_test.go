@@ -100,7 +100,7 @@ func TestReportJSON(t *testing.T) {
 	var read struct {
 		Rows []struct {
 			Workload  string
-			Transport string `json:"door"`
+			Transport string `json:"transport"`
 			Values    map[string]struct{ Median float64 }
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // Key identifies a row.
 type Key struct {
 	Workload  string `json:"workload"`
-	Transport string `json:"door"`              // or the name of a Baseline
+	Transport string `json:"transport"`         // or the name of a Baseline
 	Sync      string `json:"sync,omitempty"`    // always or interval; for a Baseline, its own term for its durability
 	Clients   int    `json:"clients,omitempty"` // number of operations in flight
 	Size      int    `json:"size,omitempty"`    // number of pools, waiters, slots or whatever the workload varies

@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	flags := pflag.NewFlagSet("compare", pflag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringSliceVar(&cfg.Workloads, "workload", nil, "measure only these workloads: "+strings.Join(bench.WorkloadNames(), ", "))
-	flags.StringSliceVar(&cfg.Transports, "door", nil, "measure only these transports: "+strings.Join(bench.TransportNames(), ", "))
+	flags.StringSliceVar(&cfg.Transports, "transport", nil, "measure only these transports: "+strings.Join(bench.TransportNames(), ", "))
 	flags.StringSliceVar(&cfg.Syncs, "sync", nil, "measure only these sync modes: "+strings.Join(bench.SyncNames(), ", "))
 	flags.IntSliceVar(&cfg.Clients, "clients", nil, "numbers of operations in flight of the workload pairs (default 1,8,64,512)")
 	flags.DurationVar(&cfg.Duration, "duration", bench.DefaultDuration, "duration of each repetition, at least 10ms")

@@ -50,7 +50,7 @@ func TestMeasure(t *testing.T) {
 func TestRun(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	plots := t.TempDir()
-	stdout, stderr, err := call(t, "--workload", "pairs", "--door", "library", "--sync", "always", "--clients", "1,2", "--limits=false",
+	stdout, stderr, err := call(t, "--workload", "pairs", "--transport", "library", "--sync", "always", "--clients", "1,2", "--limits=false",
 		"--duration", "10ms", "--repetitions", "1", "--dir", t.TempDir(), "--plots", plots)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr)

@@ -52,7 +52,7 @@ func benchCommand(env settings.Environment) *cobra.Command {
 	flags.SortFlags = false
 	at.AddBenchFlags(flags)
 	flags.StringSliceVar(&cfg.Workloads, "workload", nil, "measure only these workloads: "+strings.Join(bench.WorkloadNames(), ", "))
-	flags.StringSliceVar(&cfg.Transports, "door", nil, "measure only these transports: "+strings.Join(bench.TransportNames(), ", "))
+	flags.StringSliceVar(&cfg.Transports, "transport", nil, "measure only these transports: "+strings.Join(bench.TransportNames(), ", "))
 	flags.StringSliceVar(&cfg.Syncs, "sync", nil, "measure only these sync modes: "+strings.Join(bench.SyncNames(), ", "))
 	flags.IntSliceVar(&cfg.Clients, "clients", nil, "numbers of operations in flight of the workload pairs (default 1,8,64,512)")
 	flags.Var(settings.Decimal(&cfg.Rate, 1, 1e6), "rate", "arrivals per second of the workload arrivals; 0 means 1000")

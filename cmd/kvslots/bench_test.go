@@ -13,10 +13,10 @@ var shortBench = []string{"bench", "--duration", "10ms", "--repetitions", "1", "
 type benchReport struct {
 	Machine struct{ Processors int }
 	Rows    []struct {
-		Workload, Door, Sync string
-		Clients              int
-		Errors               int
-		Values               map[string]struct{ Median, Min, Max float64 }
+		Workload, Transport, Sync string
+		Clients                   int
+		Errors                    int
+		Values                    map[string]struct{ Median, Min, Max float64 }
 	}
 	Targets []struct {
 		Name  string
@@ -42,10 +42,10 @@ func callBench(t *testing.T, args ...string) benchReport {
 }
 
 func TestBench(t *testing.T) {
-	report := callBench(t, "--workload", "pairs", "--door", "library,http", "--sync", "interval", "--dir", t.TempDir())
+	report := callBench(t, "--workload", "pairs", "--transport", "library,http", "--sync", "interval", "--dir", t.TempDir())
 	rows := map[string]int{}
 	for _, r := range report.Rows {
-		rows[r.Door]++
+		rows[r.Transport]++
 		if r.Workload != "pairs" || r.Errors != 0 || r.Values["per_second"].Median <= 0 || r.Values["p50_us"].Median <= 0 {
 			t.Errorf("%+v", r)
 		}
@@ -70,7 +70,7 @@ func TestBenchServer(t *testing.T) {
 		t.Errorf("%d rows, want those of two transports with 1 and 2 clients", len(report.Rows))
 	}
 	for _, r := range report.Rows {
-		if r.Door != "http" && r.Door != "v1" || r.Sync != "always" || r.Errors != 0 {
+		if r.Transport != "http" && r.Transport != "v1" || r.Sync != "always" || r.Errors != 0 {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -104,7 +104,7 @@ func TestBenchServerTLS(t *testing.T) {
 }
 
 func TestBenchTable(t *testing.T) {
-	code, stdout, stderr := call(t, noEnv, append(shortBench, "--workload", "pairs", "--door", "library", "--sync", "interval", "--dir", t.TempDir())...)
+	code, stdout, stderr := call(t, noEnv, append(shortBench, "--workload", "pairs", "--transport", "library", "--sync", "interval", "--dir", t.TempDir())...)
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
@@ -116,7 +116,7 @@ func TestBenchTable(t *testing.T) {
 }
 
 func TestBenchUsage(t *testing.T) {
-	for _, args := range [][]string{{"--workload", "none"}, {"--door", "window"}, {"--duration", "1ms"}, {"--repetitions", "0"}, {"word"},
+	for _, args := range [][]string{{"--workload", "none"}, {"--transport", "window"}, {"--duration", "1ms"}, {"--repetitions", "0"}, {"word"},
 		{"--server", "http://127.0.0.1:99999"}, {"--server", "http://127.0.0.1:0"}, {"--server", "127.0.0.1:8080"}} {
 		if code, _, stderr := call(t, noEnv, append([]string{"bench"}, args...)...); code != exitUsage {
 			t.Errorf("%v: exit code %d, %s", args, code, stderr)

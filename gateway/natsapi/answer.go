@@ -14,17 +14,8 @@ import (
 
 // answer sends the answer to a call without an error.
 func (s *Service) answer(r *request, call *ops.Call) {
-	if reply, ok := call.Answer.(*ops.Reply); ok {
-		s.reply(r, reply)
-		return
-	}
-	message, err := r.success(call)
-	if err != nil {
-		s.refuse(r, err)
-		return
-	}
-	s.done(r, http.StatusOK)
-	s.publish(r, message, nil)
+	reply := call.Reply()
+	s.reply(r, &reply)
 }
 
 // refuse sends the answer for an error, according to the table. The text of a server error
@@ -33,23 +24,27 @@ func (s *Service) refuse(r *request, err error) { s.reply(r, s.ops.Refuse(err, r
 
 // reply sends a reply. That of a function may be too large for a message.
 func (s *Service) reply(r *request, reply *ops.Reply) {
-	message, err := r.encode(reply)
-	if int64(len(message.Data)) > s.nc.MaxPayload() {
+	message, err := r.message(reply)
+	switch {
+	case err != nil && reply.Code == http.StatusOK:
+		s.refuse(r, err)
+		return
+	case int64(len(message.Data)) > s.nc.MaxPayload():
 		s.refuse(r, wire.ErrAnswerTooLarge)
 		return
 	}
-	s.done(r, reply.Code)
-	if reply.Code >= http.StatusBadRequest {
-		r.count.fail(reply.Status)
-	}
+	s.done(r, reply)
 	s.publish(r, message, err)
 }
 
 // done counts and logs an answered request.
-func (s *Service) done(r *request, status int) {
+func (s *Service) done(r *request, reply *ops.Reply) {
 	r.count.done(r.arrived)
-	if event := s.log.WithLevel(ops.AccessLevel(status)); event.Enabled() {
-		event.Str("subject", r.count.subject).Int("status", status).Dur("duration_ms", time.Since(r.arrived))
+	if reply.Code >= http.StatusBadRequest {
+		r.count.fail(reply.Status)
+	}
+	if event := s.log.WithLevel(ops.AccessLevel(reply.Code)); event.Enabled() {
+		event.Str("subject", r.count.subject).Int("status", reply.Code).Dur("duration_ms", time.Since(r.arrived))
 		r.trace.Log(event).Msg("request")
 	}
 }

@@ -203,11 +203,11 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 
 func (s *Service) start(sending delivery.Config) (err error) {
 	answer := &request{} // to a confirmation
-	if sending.Confirmed, err = answer.message(wire.Empty{}); err != nil {
+	if sending.Confirmed, err = answer.message(&ops.Reply{}); err != nil {
 		return err
 	}
 	notHeld := wire.StatusOf(kvslots.ErrNotHeld)
-	if sending.Refused, err = answer.encode(&ops.Reply{Status: notHeld, Body: notHeld.Failure()}); err != nil {
+	if sending.Refused, err = answer.message(&ops.Reply{Status: notHeld, Body: notHeld.Failure()}); err != nil {
 		return err
 	}
 	if s.sender, err = delivery.Start(s.nc, sending); err != nil {

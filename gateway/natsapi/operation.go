@@ -2,7 +2,6 @@ package natsapi
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi/internal/delivery"
@@ -61,7 +60,8 @@ func (s *Service) deliverGrant(r *request, waiting *openRequest, grant *ops.Call
 		s.refuse(r, context.Canceled)
 		return
 	}
-	message, err := r.success(grant)
+	reply := grant.Reply()
+	message, err := r.message(&reply)
 	if err != nil {
 		s.takeBack(grant)
 		s.refuse(r, err)
@@ -69,7 +69,7 @@ func (s *Service) deliverGrant(r *request, waiting *openRequest, grant *ops.Call
 	}
 	switch s.sender.Grant(s.ctx, message, r.arrived, grant.Queued, r.confirms) {
 	case delivery.Heard:
-		s.done(r, http.StatusOK)
+		s.done(r, &reply)
 	case delivery.Unheard:
 		s.log.Debug().Msg("a borrower was gone when its turn came, or did not confirm")
 		s.takeBack(grant)

@@ -93,28 +93,19 @@ func (r *request) readConfirms() error {
 	return nil
 }
 
-// success returns the answer to a call without an error.
-func (r *request) success(call *ops.Call) (*nats.Msg, error) {
-	m, err := r.message(cmp.Or[any](call.Answer, wire.Empty{}))
-	if err == nil && call.Lease != nil {
-		m.Header.Set(wire.WaitedHeader, wire.Waited(call.Lease, r.arrived))
-	}
-	return m, err
-}
-
-// message returns an answer with the request's id. It encodes what is not encoded yet.
-func (r *request) message(answer any) (m *nats.Msg, err error) {
-	body, encoded := answer.(json.RawMessage)
+// message returns the answer with a reply: the same body as over HTTP, or {} where HTTP has
+// none, and the status of an error in the header fields where clients of micro services expect
+// it. Those of Status are in the answers of all operations but functions.
+func (r *request) message(reply *ops.Reply) (*nats.Msg, error) {
+	var err error
+	body, encoded := reply.Body.(json.RawMessage)
 	if !encoded {
-		body, err = json.Marshal(answer)
+		body, err = json.Marshal(cmp.Or[any](reply.Body, wire.Empty{}))
 	}
-	return &nats.Msg{Subject: r.reply, Data: body, Header: nats.Header{wire.RequestIDHeader: {r.trace.RequestID}}}, err
-}
-
-// encode returns the answer with a reply: the same body as over HTTP, and the status of an
-// error in the header fields where clients of micro services expect it.
-func (r *request) encode(reply *ops.Reply) (*nats.Msg, error) {
-	m, err := r.message(reply.Body)
+	m := &nats.Msg{Subject: r.reply, Data: body, Header: nats.Header{wire.RequestIDHeader: {r.trace.RequestID}}}
+	if reply.Waited != "" {
+		m.Header.Set(wire.WaitedHeader, reply.Waited)
+	}
 	if reply.Name != "" {
 		reply.Headers(m.Header.Set)
 	}

@@ -68,18 +68,13 @@ func (x *exchange) deliver() {
 	}
 }
 
-// answer answers 200, or 204 without a body.
+// answer answers 204 to a call whose answer is empty.
 func (x *exchange) answer() error {
-	switch answer := x.call.Answer.(type) {
-	case nil:
+	reply := x.call.Reply()
+	if reply.Body == nil {
 		return Done(x.w)
-	case *ops.Reply:
-		return Reply(x.w, answer)
 	}
-	if x.call.Lease != nil {
-		x.w.Header().Set(wire.WaitedHeader, wire.Waited(x.call.Lease, x.call.Arrived))
-	}
-	return Answer(x.w, http.StatusOK, x.call.Answer)
+	return Reply(x.w, &reply)
 }
 
 func (x *exchange) refuse(err error) {

@@ -110,20 +110,6 @@ func (s *Service) TakeBack(ctx context.Context, call *Call) error {
 	return err
 }
 
-// Refuse returns the answer to an error of an operation, and counts it. It logs a server error,
-// whose text is not in the answer.
-func (s *Service) Refuse(err error, op *Operation, trace Trace) *Reply {
-	if op == CallFunction {
-		return s.Functions.Refuse(err)
-	}
-	status := op.StatusOf(err)
-	s.Events.Failed(status.Name)
-	if status.Failed() {
-		trace.Log(s.Log.Error()).Err(err).Int("status", status.Code).Msg("request failed")
-	}
-	return &Reply{status, status.Failure()}
-}
-
 // Do executes a call in its session's turn. It calls deliver before the turn ends, so
 // that the session's next call is served after the answer was delivered.
 //

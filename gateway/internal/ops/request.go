@@ -42,10 +42,3 @@ func (c *Call) fromOrigin(full error, do func(origin string) error) error {
 	}
 	return err
 }
-
-// Reply is an answer other than the success of an operation on pools, sessions and locks:
-// an error, or the answer of a function.
-type Reply struct {
-	wire.Status
-	Body any // is encoded as JSON, unless it is a json.RawMessage
-}

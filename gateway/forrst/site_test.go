@@ -9,6 +9,7 @@ import (
 	"iter"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -150,7 +151,7 @@ func ask(t *testing.T, server *forrst.Server, body, authorization string) (code 
 type asked struct{ ops.Request }
 
 func (asked) Remote() string            { return "" }
-func (asked) Origins() iter.Seq[string] { return nil }
+func (asked) Origins() iter.Seq[string] { return slices.Values([]string{"test"}) }
 func (asked) Trace() ops.Trace          { return ops.Trace{} }
 func (asked) HungUp() bool              { return false }
 

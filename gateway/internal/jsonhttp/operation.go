@@ -95,7 +95,9 @@ func (x *exchange) Body() ([]byte, error) { return readBody(x.w, x.r) }
 
 func (x *exchange) Remote() string { return x.r.RemoteAddr }
 
-func (x *exchange) Origins() iter.Seq[string] { return nil }
+func (x *exchange) Origins() iter.Seq[string] {
+	return func(yield func(string) bool) { yield(ops.Origin(x.r.RemoteAddr)) }
+}
 
 // Trace returns the ids of the request. The request id is in the header of the answer: the
 // gateway makes one for a client that has sent none.

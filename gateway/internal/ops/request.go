@@ -11,13 +11,12 @@ import (
 type Request interface {
 	wire.Source
 
-	// Remote returns the address and port of the client, for the caps per address; "" if they
-	// are unknown.
+	// Remote returns the address and port of the client, for WaitLimits; "" if they are unknown.
 	Remote() string
 
 	// Origins iterates over the origins of which the client has one, for the caps on its
 	// pools, sessions and locks; see Origin. The call is refused as busy if there is none. A
-	// step may take some milliseconds. If Origins returns nil, the origin is that of Remote.
+	// step may take some milliseconds.
 	Origins() iter.Seq[string]
 
 	// Trace returns the ids of the request.
@@ -30,12 +29,8 @@ type Request interface {
 // fromOrigin calls do with an origin of the client. If that has reached its cap, as do says
 // with the error full, it tries the next one.
 func (c *Call) fromOrigin(full error, do func(origin string) error) error {
-	origins := c.Origins()
-	if origins == nil {
-		return do(Origin(c.Remote()))
-	}
 	err := wire.ErrBusy
-	for origin := range origins {
+	for origin := range c.Origins() {
 		if err = do(origin); !errors.Is(err, full) {
 			break
 		}

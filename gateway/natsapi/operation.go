@@ -43,7 +43,8 @@ func (s *Service) perform(r *request) {
 
 // readCall reads a request. name is the name by which it can be cancelled, or "".
 func readCall(r *request, call *ops.Call) (name string, err error) {
-	if err = call.Route.Read(r, &call.Params); err != nil || !call.Cancels() {
+	from := wire.Source{Body: r.body, Header: r.header}
+	if err = call.Route.Read(&from, &call.Params); err != nil || !call.Cancels() {
 		return "", err
 	}
 	if name, err = r.name(); err == nil && call.Grants {

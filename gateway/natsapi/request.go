@@ -51,13 +51,6 @@ func traceOf(header nats.Header) ops.Trace {
 	}).Clone()
 }
 
-// Param returns false: the body contains all parameters.
-func (r *request) Param(string) (string, bool) { return "", false }
-
-func (r *request) Header(name string) []string { return r.header.Values(name) }
-
-func (r *request) Body() ([]byte, error) { return r.body, nil }
-
 // Remote returns "": Origins knows the client.
 func (r *request) Remote() string { return "" }
 

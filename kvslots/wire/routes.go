@@ -56,6 +56,9 @@ func ResourceRoute(kind kvslots.Kind, operation string) Route {
 	return Route{subjects.Of(noun, operation), http.MethodPost, path, about, resourceReaders[operation]}
 }
 
+// PoolsAfter is the parameter of ReadStats in the query: where the page begins.
+const PoolsAfter = "pools_after"
+
 // PathOf returns the path of a request for the pool, session or key with the given name.
 func (r Route) PathOf(name string) string {
 	name = url.PathEscape(name)

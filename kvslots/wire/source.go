@@ -1,21 +1,51 @@
 package wire
 
-import "github.com/kvslots/kvslots/kvslots"
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/kvslots/kvslots/kvslots"
+)
 
 // Source is a request as a transport has received it.
-type Source interface {
-	// Param returns a parameter in the URL. ok is false for a request without a URL, as over
-	// NATS, whose body contains all parameters.
-	Param(name string) (value string, ok bool)
+type Source struct {
+	// HTTP reports whether the request came over HTTP. Otherwise the body contains what HTTP
+	// has in the URL and in headers.
+	HTTP bool
 
-	// Header returns the values of a header.
-	Header(name string) []string
+	// Param is the parameter in the URL; each route has one at most.
+	Param string
 
-	// Body returns the body. It may block until the body has arrived.
-	Body() ([]byte, error)
+	// Header has the headers of the request, such as a http.Header or a nats.Header.
+	Header interface{ Values(name string) []string }
+
+	// Body is the body, if the transport has received it. Otherwise it is read from Stream,
+	// whose errors may be a *http.MaxBytesError and os.ErrDeadlineExceeded.
+	Body   []byte
+	Stream io.Reader
 }
 
-// target is what requests are about. It is an index of targets.
+// ReadBody returns the body. The errors are ErrTooLarge, ErrTooSlow, and ErrMalformed for a
+// truncated body.
+func (s *Source) ReadBody() ([]byte, error) {
+	if s.Stream == nil {
+		return s.Body, nil
+	}
+	body, err := io.ReadAll(s.Stream)
+	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
+	case tooLarge:
+		return nil, ErrTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, ErrTooSlow
+	case err != nil:
+		return nil, ErrMalformed
+	}
+	return body, nil
+}
+
+// target is what requests are about.
 type target uint8
 
 const (
@@ -28,36 +58,29 @@ const (
 	aFunction
 )
 
-var targets = [...]struct {
-	param string // in the URL
-	kind  kvslots.Kind
-}{
-	aPool: {param: "id"}, aSession: {param: "id"}, aPage: {param: "pools_after"},
-	aLock: {"key", kvslots.KindLock}, aSemaphore: {"key", kvslots.KindSemaphore}, aFunction: {},
-}
-
-// Read reads the parameters of a request. The errors are a *kvslots.RangeError, ErrMalformed,
-// ErrTooLarge, and those of from.Body.
-func (r *Route) Read(from Source, p *Params) (err error) {
+// Read reads the parameters of a request. The errors are a *kvslots.RangeError, and those of
+// ReadBody.
+func (r *Route) Read(from *Source, p *Params) (err error) {
 	if r.about == aFunction {
-		p.Envelope, err = readEnvelope(from)
+		p.Envelope, err = from.envelope()
 		return err
 	}
-	name, located := from.Param(targets[r.about].param)
-	if located && r.about == aPool { // before the body is read
-		if p.Pool, err = ParseID("id", name); err != nil {
+	if from.HTTP && r.about == aPool { // before the body is read
+		if p.Pool, err = ParseID("id", from.Param); err != nil {
 			return err
 		}
 	}
 	var body Fields
-	if r.read != nil || !located {
+	if r.read != nil || !from.HTTP {
 		if body, err = r.parse(from); err != nil {
 			return err
 		}
 	}
-	p.Kind = targets[r.about].kind
-	if located {
-		err = r.locate(name, from, p)
+	if r.about == aSemaphore { // the zero Kind is that of a lock
+		p.Kind = kvslots.KindSemaphore
+	}
+	if from.HTTP {
+		err = r.locate(from, p)
 	} else {
 		err = r.locateInBody(body, p)
 	}
@@ -67,18 +90,18 @@ func (r *Route) Read(from Source, p *Params) (err error) {
 	return r.read(body, p)
 }
 
-// readEnvelope reads a request for a function, whose parameters package forrst parses.
-func readEnvelope(from Source) (*Envelope, error) {
-	body, err := from.Body()
+// envelope reads a request for a function, whose parameters package forrst parses.
+func (s *Source) envelope() (*Envelope, error) {
+	body, err := s.ReadBody()
 	e := &Envelope{Body: body}
-	if values := from.Header(AuthorizationHeader); len(values) > 0 {
+	if values := s.Header.Values(AuthorizationHeader); len(values) > 0 {
 		e.Authorization = values[0]
 	}
 	return e, err
 }
 
-func (r *Route) parse(from Source) (Fields, error) {
-	body, err := from.Body()
+func (r *Route) parse(from *Source) (Fields, error) {
+	body, err := from.ReadBody()
 	switch {
 	case err != nil:
 		return Fields{}, err
@@ -88,21 +111,21 @@ func (r *Route) parse(from Source) (Fields, error) {
 	return ParseStrict(body)
 }
 
-// locate sets what a request with a URL is about. The session of a lock or a semaphore is in
+// locate sets what a request over HTTP is about. The session of a lock or a semaphore is in
 // a header.
-func (r *Route) locate(name string, from Source, p *Params) error {
+func (r *Route) locate(from *Source, p *Params) error {
 	switch r.about {
 	case aSession:
-		p.Session = name
+		p.Session = from.Param
 	case aPage:
-		p.PoolsAfter = name
+		p.PoolsAfter = from.Param
 	case aLock, aSemaphore:
-		session := from.Header(SessionHeader)
+		session := from.Header.Values(SessionHeader)
 		if len(session) != 1 || session[0] == "" {
 			return sessionMissing("header " + SessionHeader)
 		}
-		p.Session, p.Key = session[0], name
-		return CheckKey(name)
+		p.Session, p.Key = session[0], from.Param
+		return CheckKey(p.Key)
 	}
 	return nil
 }

@@ -2,26 +2,29 @@ package wire
 
 import (
 	"errors"
+	"io"
 	"net/http"
+	"os"
+	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
-// received is a request with a body. With a URL it is one over HTTP.
-type received struct {
-	url    map[string]string
-	header http.Header
-	body   string
-	fails  error // of reading the body
+// overHTTP returns a request over HTTP.
+func overHTTP(param string, header http.Header, body string) *Source {
+	return &Source{HTTP: true, Param: param, Header: header, Stream: strings.NewReader(body)}
 }
 
-func (r *received) Param(name string) (string, bool) { return r.url[name], r.url != nil }
+// tooSlow returns a request over HTTP whose body does not arrive in time.
+func tooSlow(param string) *Source {
+	return &Source{HTTP: true, Param: param, Header: http.Header{}, Stream: iotest.ErrReader(os.ErrDeadlineExceeded)}
+}
 
-func (r *received) Header(name string) []string { return r.header.Values(name) }
-
-func (r *received) Body() ([]byte, error) { return []byte(r.body), r.fails }
+// overNATS returns a request over NATS, whose headers do not count.
+func overNATS(body string) *Source { return &Source{Body: []byte(body), Header: ofSession("other")} }
 
 func ofSession(ids ...string) http.Header { return http.Header{SessionHeader: ids} }
 
@@ -31,33 +34,32 @@ func TestRead(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		route      Route
-		http, nats received
+		http, nats *Source
 	}{
-		{"borrow", Borrow,
-			received{url: map[string]string{"id": pool}, body: `{"ttl":3,"wait":4}`},
-			received{body: `{"id":"` + pool + `","ttl":3,"wait":4}`}},
-		{"inspect", InspectPool,
-			received{url: map[string]string{"id": pool}, fails: ErrTooSlow}, // there is no body to read
-			received{body: `{"id":"` + pool + `"}`}},
-		{"create a session", CreateSession, received{url: map[string]string{}}, received{}},
-		{"ping", PingSession, received{url: map[string]string{"id": "s"}}, received{body: `{"session":"s"}`}},
+		{"borrow", Borrow, overHTTP(pool, nil, `{"ttl":3,"wait":4}`), overNATS(`{"id":"` + pool + `","ttl":3,"wait":4}`)},
+		{"inspect", InspectPool, tooSlow(pool), overNATS(`{"id":"` + pool + `"}`)}, // over HTTP there is no body to read
+		{"create a session", CreateSession, overHTTP("", nil, ""), overNATS("")},
+		{"ping", PingSession, overHTTP("s", nil, "{}"), overNATS(`{"session":"s"}`)},
 		{"acquire", ResourceRoute(kvslots.KindSemaphore, subjects.Acquire),
-			received{url: map[string]string{"key": "k"}, header: ofSession("s"), body: `{"acquire_timeout_s":1,"limit":3}`},
-			received{body: `{"session":"s","key":"k","acquire_timeout_s":1,"limit":3}`}},
-		{"enqueue", ResourceRoute(kvslots.KindLock, subjects.Enqueue),
-			received{url: map[string]string{"key": "k"}, header: ofSession("s")},
-			received{body: `{"session":"s","key":"k"}`}},
+			overHTTP("k", ofSession("s"), `{"acquire_timeout_s":1,"limit":3}`),
+			overNATS(`{"session":"s","key":"k","acquire_timeout_s":1,"limit":3}`)},
+		{"enqueue", ResourceRoute(kvslots.KindLock, subjects.Enqueue), overHTTP("k", ofSession("s"), ""), overNATS(`{"session":"s","key":"k"}`)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var overHTTP, overNATS Params
-			if err := errors.Join(c.route.Read(&c.http, &overHTTP), c.route.Read(&c.nats, &overNATS)); err != nil || overHTTP != overNATS {
-				t.Errorf("HTTP %+v\nNATS %+v, %v", overHTTP, overNATS, err)
+			var got, want Params
+			if err := errors.Join(c.route.Read(c.http, &got), c.route.Read(c.nats, &want)); err != nil || got != want {
+				t.Errorf("HTTP %+v\nNATS %+v, %v", got, want, err)
 			}
 		})
 	}
-	var page Params
-	if err := ReadStats.Read(&received{url: map[string]string{"pools_after": "p"}, fails: ErrTooSlow}, &page); err != nil || page.PoolsAfter != "p" {
-		t.Errorf("%+v, %v", page, err)
+	var p Params
+	if err := ReadStats.Read(tooSlow("p"), &p); err != nil || p.PoolsAfter != "p" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for _, from := range []*Source{overHTTP("", http.Header{AuthorizationHeader: {"a"}}, "x"), {Body: []byte("x"), Header: http.Header{AuthorizationHeader: {"a"}}}} {
+		if err := CallFunction.Read(from, &p); err != nil || string(p.Envelope.Body) != "x" || p.Envelope.Authorization != "a" {
+			t.Errorf("%+v, %v", p.Envelope, err)
+		}
 	}
 }
 
@@ -65,29 +67,29 @@ func TestRead(t *testing.T) {
 // id, which needs no body, then those of the body's syntax, of the session, of the key, and
 // of the other fields.
 func TestReadOrder(t *testing.T) {
+	const noSession = "header " + SessionHeader + " must be the id of a session"
 	acquire := ResourceRoute(kvslots.KindLock, subjects.Acquire)
-	noPool, noKey := map[string]string{"id": "x"}, map[string]string{"key": "a b"}
 	for _, c := range []struct {
 		name  string
 		route Route
-		from  received
+		from  *Source
 		want  string
 	}{
-		{"pool", Borrow, received{url: noPool, body: `x`, fails: ErrTooSlow}, idText},
-		{"pool over NATS", Borrow, received{body: `{"id":"x"}`}, idText},
-		{"syntax over NATS", Borrow, received{body: `{"id":"x"`}, malformed},
-		{"too slow", acquire, received{url: noKey, fails: ErrTooSlow}, ErrTooSlow.Error()},
-		{"syntax", acquire, received{url: noKey, body: `{`}, malformed},
-		{"no session", acquire, received{url: noKey, body: `{}`}, "header " + sessionHeaderText},
-		{"empty session", acquire, received{url: noKey, header: ofSession(""), body: `{}`}, "header " + sessionHeaderText},
-		{"two sessions", acquire, received{url: noKey, header: ofSession("s", "s"), body: `{}`}, "header " + sessionHeaderText},
-		{"no session over NATS", acquire, received{header: ofSession("s"), body: `{"key":"a b"}`}, sessionText},
-		{"key", acquire, received{url: noKey, header: ofSession("s"), body: `{}`}, keyText},
-		{"key over NATS", acquire, received{body: `{"session":"s","key":"a b"}`}, keyText},
-		{"field", acquire, received{url: map[string]string{"key": "k"}, header: ofSession("s"), body: `{}`}, "acquire_timeout_s" + secondsText},
+		{"pool", Borrow, tooSlow("x"), idText},
+		{"pool over NATS", Borrow, overNATS(`{"id":"x"}`), idText},
+		{"syntax over NATS", Borrow, overNATS(`{"id":"x"`), malformed},
+		{"too slow", acquire, tooSlow("a b"), ErrTooSlow.Error()},
+		{"too slow for a function", CallFunction, tooSlow(""), ErrTooSlow.Error()},
+		{"truncated", acquire, &Source{HTTP: true, Stream: iotest.ErrReader(io.ErrUnexpectedEOF)}, malformed},
+		{"syntax", acquire, overHTTP("a b", nil, `{`), malformed},
+		{"no session", acquire, overHTTP("a b", nil, `{}`), noSession},
+		{"empty session", acquire, overHTTP("a b", ofSession(""), `{}`), noSession},
+		{"two sessions", acquire, overHTTP("a b", ofSession("s", "s"), `{}`), noSession},
+		{"no session over NATS", acquire, overNATS(`{"key":"a b"}`), sessionText},
+		{"key", acquire, overHTTP("a b", ofSession("s"), `{}`), keyText},
+		{"key over NATS", acquire, overNATS(`{"session":"s","key":"a b"}`), keyText},
+		{"field", acquire, overHTTP("k", ofSession("s"), `{}`), "acquire_timeout_s" + secondsText},
 	} {
-		t.Run(c.name, func(t *testing.T) { checkText(t, c.route.Read(&c.from, new(Params)), c.want) })
+		t.Run(c.name, func(t *testing.T) { checkText(t, c.route.Read(c.from, new(Params)), c.want) })
 	}
 }
-
-const sessionHeaderText = SessionHeader + " must be the id of a session"

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"os"
 	"time"
-
-	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // LimitBodyTime sets the deadline of a request's body, even if the handler does not read
@@ -23,20 +21,15 @@ func LimitBodyTime(w http.ResponseWriter, r *http.Request, limit time.Duration) 
 	}
 }
 
-// readBody reads the body to its end, after which net/http begins to detect whether the
-// client hangs up. It returns wire.ErrTooLarge, wire.ErrTooSlow, or wire.ErrMalformed for
-// a truncated body.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxBody))
-	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
-	case tooLarge:
-		return nil, wire.ErrTooLarge
+// Read reads the body of the request, and no more than wire.MaxBody of it. At the end net/http
+// begins to detect whether the client hangs up.
+func (x *exchange) Read(p []byte) (int, error) {
+	n, err := x.body.Read(p)
+	switch {
+	case err == io.EOF:
+		_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{}) // see LimitBodyTime
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		w.Header().Set("Connection", "close") // the rest of the body may still arrive
-		return nil, wire.ErrTooSlow
-	case err != nil:
-		return nil, wire.ErrMalformed
+		x.w.Header().Set("Connection", "close") // the rest of the body may still arrive
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // see LimitBodyTime
-	return body, nil
+	return n, err
 }

@@ -95,7 +95,8 @@ func TestAnswerFailsAfterHangUp(t *testing.T) {
 // readBodies answers with the length of the body, after the call to then.
 func readBodies(limit time.Duration, then func(context.Context) error) http.HandlerFunc {
 	handler := func(w http.ResponseWriter, r *http.Request) error {
-		body, err := readBody(w, r)
+		x := &exchange{w: w, r: r, body: http.MaxBytesReader(w, r.Body, wire.MaxBody)}
+		body, err := (&wire.Source{Stream: x}).ReadBody()
 		if err != nil {
 			return err
 		}

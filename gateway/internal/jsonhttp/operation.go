@@ -2,10 +2,10 @@ package jsonhttp
 
 import (
 	"context"
+	"io"
 	"iter"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -29,28 +29,34 @@ func Mount(r chi.Router, s *ops.Service, all ...*ops.Operation) {
 // gateway has one stack for each waiting client.
 func handle(s *ops.Service, op *ops.Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{service: s, w: w, r: r, call: ops.Call{Operation: op, Arrived: time.Now()}}
-		x.call.Request = x
+		x := &exchange{service: s, w: w, r: r, body: http.MaxBytesReader(w, r.Body, wire.MaxBody)}
+		x.call.Operation, x.call.Request, x.call.Arrived = op, x, time.Now()
 		if err := x.perform(); err != nil {
 			x.refuse(err)
 		}
 	}
 }
 
-// exchange is a request and its answer. It is the ops.Request of the call.
+// exchange is a request and its answer. It is the ops.Request of the call, and reads the body.
 type exchange struct {
 	service *ops.Service
 	w       http.ResponseWriter
 	r       *http.Request
+	body    io.Reader // limited
 	call    ops.Call
 }
 
 func (x *exchange) perform() error {
-	if err := x.call.Route.Read(x, &x.call.Params); err != nil {
+	if err := x.receive(); err != nil {
 		return err
 	}
 	// The store bounds the time of operations that continue after the client has hung up.
 	return x.service.Do(x.r.Context(), context.Background(), &x.call, x.deliver)
+}
+
+func (x *exchange) receive() error {
+	from := wire.Source{HTTP: true, Param: param(x.r), Header: x.r.Header, Stream: x}
+	return x.call.Route.Read(&from, &x.call.Params)
 }
 
 // deliver answers the call. It takes back a grant to a client that has hung up, since no
@@ -81,18 +87,6 @@ func (x *exchange) refuse(err error) {
 	_ = Reply(x.w, x.service.Refuse(err, x.call.Operation, x.Trace()))
 }
 
-// Param returns a parameter of the path, or of the query if the path has none.
-func (x *exchange) Param(name string) (string, bool) {
-	if !strings.Contains(x.call.Path, "{") {
-		return x.r.URL.Query().Get(name), true
-	}
-	return pathValue(x.r, name), true
-}
-
-func (x *exchange) Header(name string) []string { return x.r.Header.Values(name) }
-
-func (x *exchange) Body() ([]byte, error) { return readBody(x.w, x.r) }
-
 func (x *exchange) Remote() string { return x.r.RemoteAddr }
 
 func (x *exchange) Origins() iter.Seq[string] {
@@ -109,11 +103,16 @@ func (x *exchange) Trace() ops.Trace {
 
 func (x *exchange) HungUp() bool { return HungUp(x.r) }
 
-// pathValue returns a decoded segment of the path. chi matches the encoded path, and
-// returns encoded segments, if the client has encoded the path in another way than net/url
-// would. Otherwise chi matches the decoded path, whose segments must not be decoded again.
-func pathValue(r *http.Request, name string) string {
-	text := chi.URLParam(r, name)
+// param returns the parameter of the path, decoded, or that of the query if the path has none.
+// chi matches the encoded path, and returns encoded segments, if the client has encoded the
+// path in another way than net/url would. Otherwise chi matches the decoded path, whose
+// segments must not be decoded again.
+func param(r *http.Request) string {
+	inPath := chi.RouteContext(r.Context()).URLParams.Values
+	if len(inPath) == 0 {
+		return r.URL.Query().Get(wire.PoolsAfter)
+	}
+	text := inPath[len(inPath)-1]
 	if r.URL.RawPath == "" {
 		return text
 	}

@@ -1,8 +1,13 @@
-// Package ops implements the operations on pools, sessions, locks and semaphores,
-// independent of the transport: it calls the store, and makes the answers. Each operation is
-// a row of a table, with the wire.Route that reads its requests. A transport, HTTP or NATS,
-// provides the requests, and delivers the answers. Locks that Forrst's calls hold are owned
-// locks; package forrst parses its envelopes itself.
+// Package ops is the table of operations on pools, sessions, locks, semaphores and functions,
+// independent of the transport.
+//
+// A row is an Operation: the wire.Route that reads its requests, how it waits and is
+// interrupted, and the step that calls the store and makes the answer. A transport, HTTP or
+// NATS, has the route read a request into a Call, has a Service execute it with Do, and sends
+// the Reply. So a new operation is a route and a row, and a new parameter is a field of
+// wire.Params, which the route reads for all transports.
+//
+// Locks that Forrst's calls hold are owned locks; package forrst parses its envelopes itself.
 package ops
 
 import (
@@ -87,10 +92,10 @@ type Call struct {
 
 	// The outcome.
 	Answer any                // the body; nil if it is empty; a *Reply from a function
-	Queued bool               // the grant came after a wait in line
 	Lease  *kvslots.Lease     // of a pool, granted or renewed; nil for other operations
 	Lock   *kvslots.OwnedLock // granted by LockOwned; UnlockOwned ends it
 	undo   step               // takes back the grant; nil without a grant
+	Queued bool               // the grant came after a wait in line
 	outcome
 }
 

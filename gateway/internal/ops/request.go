@@ -7,10 +7,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Request is a request as a transport has received it.
+// Request is what a transport knows of a request, beside its parameters.
 type Request interface {
-	wire.Source
-
 	// Remote returns the address and port of the client, for WaitLimits; "" if they are unknown.
 	Remote() string
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
+	"github.com/kvslots/kvslots/kvslots/clientnet"
 	"github.com/kvslots/kvslots/kvslots/wire"
-	"github.com/kvslots/kvslots/kvslots/wire/clientnet"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/kvslots/kvslots/kvslots/clientnet"
 	"github.com/kvslots/kvslots/kvslots/wire"
-	"github.com/kvslots/kvslots/kvslots/wire/clientnet"
 )
 
 const (

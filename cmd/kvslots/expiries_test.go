@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 // Expired leases are counted by the API of what they held, also if they were taken over NATS.

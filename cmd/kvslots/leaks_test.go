@@ -18,7 +18,7 @@ import (
 	natsclient "github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/openapitest"
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 // secrets are texts that must not appear where other people may read.

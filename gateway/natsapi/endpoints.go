@@ -10,8 +10,8 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/gateway/natsapi/internal/admission"
 	"github.com/kvslots/kvslots/gateway/natsapi/internal/delivery"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 	"github.com/kvslots/kvslots/kvslots/wire"
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 func TestSemantic(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 // Clients of the embedded server may publish to what is answered, and to nothing else.

@@ -1,6 +1,6 @@
 // Package wire defines what gateways and their clients exchange over HTTP and NATS: the
 // bodies of requests and answers, the names of headers, and the table of errors. The
-// package subjects below it defines the NATS subjects.
+// package subjects beside it defines the NATS subjects.
 //
 // The formats are those of gateway/README.md, "The Library API: /l" and, with strict
 // parsing, "The dflockd API: /v1".

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 // Route is where gateways receive the requests for an operation: a subject over NATS, and a

@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 // overHTTP returns a request over HTTP.

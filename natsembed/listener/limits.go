@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"github.com/kvslots/kvslots/kvslots/wire/clientnet"
+	"github.com/kvslots/kvslots/kvslots/clientnet"
 )
 
 // The limits of nats-server itself. It applies them to the connections within the process, too,

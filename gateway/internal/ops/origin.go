@@ -3,7 +3,7 @@ package ops
 import (
 	"net/netip"
 
-	"github.com/kvslots/kvslots/kvslots/wire/clientnet"
+	"github.com/kvslots/kvslots/kvslots/clientnet"
 )
 
 // Origin returns the origin of the client with an address and port: its network, as text.

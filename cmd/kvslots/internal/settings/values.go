@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/natsapi"
-	"github.com/kvslots/kvslots/kvslots/wire/subjects"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 // flagValue is the pflag.Value of every flag whose text is checked. Set checks the text,

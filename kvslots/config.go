@@ -56,7 +56,7 @@ type Config struct {
 
 	// ResumeGrace is how long a call with a request key keeps its place in line, or its slot,
 	// after its caller has gone, so that a repeat finds it: see WithRequestKey. It also keeps
-	// the place at the end of the wait. At most 10 minutes; 0 means that nothing is kept.
+	// the place at the end of the wait. At most MaxResumeGrace; 0 means that nothing is kept.
 	ResumeGrace time.Duration
 
 	// Sole asserts that no other peer can be running, as when this process embeds
@@ -88,10 +88,16 @@ type Config struct {
 	Logger zerolog.Logger
 }
 
+// MaxResumeGrace is the longest Config.ResumeGrace.
+const MaxResumeGrace = 10 * time.Minute
+
 // Defaults of Config.
 const (
 	DefaultMaxTTL  = time.Hour
 	DefaultMaxWait = time.Minute
+
+	// DefaultResumeGrace is the Config.ResumeGrace of gateways.
+	DefaultResumeGrace = 10 * time.Second
 )
 
 func (c Config) withDefaults() (Config, error) {
@@ -106,7 +112,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, &RangeError{"max-ttl", "between 1s and a year"}
 	case c.MaxWait < 0 || c.MaxWait > year:
 		return c, &RangeError{"max-wait", "between 0s and a year"}
-	case c.ResumeGrace < 0 || c.ResumeGrace > 10*time.Minute:
+	case c.ResumeGrace < 0 || c.ResumeGrace > MaxResumeGrace:
 		return c, &RangeError{"resume-grace", "between 0s and 10m"}
 	case c.PoolIdle != 0 && (c.PoolIdle < time.Second || c.PoolIdle > year):
 		return c, &RangeError{"pool-idle", "0, or between 1s and a year"}

@@ -24,6 +24,8 @@ type Lease struct {
 	position int
 	fence    uint64
 	queued   bool
+	resumed  bool
+	revision uint64 // of the slot; 0: not known
 
 	tenure
 }
@@ -46,6 +48,10 @@ func (l *Lease) Position() int { return l.position }
 // resource that remembers the highest fence it has seen, and refuses lower ones, is
 // safe from a holder that has not yet noticed that its lease has ended.
 func (l *Lease) Fence() uint64 { return l.fence }
+
+// Resumed reports whether a Store's Borrow has returned the lease that an earlier call with
+// the same request key was granted.
+func (l *Lease) Resumed() bool { return l.resumed }
 
 // Queued reports whether a Store's Borrow waited in line for the lease. It is false
 // for the lease of a client.Client and for the result of a renewal.

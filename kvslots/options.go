@@ -25,6 +25,18 @@ type Options struct {
 	Idle       time.Duration // see WithIdle; 0: not set
 }
 
+// newOptions returns the result of options, which does not take a part of the caller's stack:
+// many may wait. The error is a *RangeError.
+func newOptions(opts []Option) (*Options, error) {
+	if len(opts) == 0 {
+		return &noOptions, nil
+	}
+	o := new(Options)
+	return o, o.Apply(opts)
+}
+
+var noOptions Options // must not be changed
+
 // Apply applies options, in their order. The error is a *RangeError.
 func (o *Options) Apply(opts []Option) error {
 	for _, opt := range opts {

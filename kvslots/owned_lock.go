@@ -32,7 +32,8 @@ type OwnedLock struct {
 	TTL       time.Duration // the time for which it was granted: see Lease.TTL
 	ExpiresAt time.Time     // see Lease.ExpiresAt
 
-	lease entry.Hash
+	lease   entry.Hash
+	resumed bool
 }
 
 // LockOwned takes a lock for an owner, without a session, under a lease of ttl that
@@ -48,8 +49,8 @@ type OwnedLock struct {
 // The errors are ErrNoSlot, ErrMaxLocks, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrMaxTombstones,
 // ErrKeyReused, ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
 func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait time.Duration, opts ...Option) (*OwnedLock, error) {
-	var o Options
-	if err := o.Apply(opts); err != nil {
+	o, err := newOptions(opts)
+	if err != nil {
 		return nil, err
 	}
 	if err := CheckTimes(ttl, wait); err != nil {
@@ -71,7 +72,7 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait tim
 	}
 	return &OwnedLock{
 		Name: name, Owner: owner, Fence: a.Grant.Fence, TTL: a.Grant.TTL,
-		ExpiresAt: s.bucket.Time(a.Grant.At).Add(a.Grant.TTL), lease: a.Grant.Lease,
+		ExpiresAt: s.bucket.Time(a.Grant.At).Add(a.Grant.TTL), lease: a.Grant.Lease, resumed: a.Grant.Resumed,
 	}, nil
 }
 

@@ -48,6 +48,11 @@ type Grant struct {
 
 	// Queued reports whether a Store's Acquire waited in line for the grant.
 	Queued bool
+
+	// Resumed reports whether the grant is that of an earlier call with the same request key.
+	Resumed bool
+
+	revision uint64 // of the slot; 0: not known
 }
 
 // Check returns a *RangeError if r is invalid. It checks the limit, which only Acquire and

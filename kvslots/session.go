@@ -77,8 +77,8 @@ func (s *Store) EndSession(_ context.Context, session string) error {
 // ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrMaxTombstones, ErrKeyReused,
 // ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
 func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wait time.Duration, opts ...Option) (Grant, error) {
-	var o Options
-	if err := o.Apply(opts); err != nil {
+	o, err := newOptions(opts)
+	if err != nil {
 		return Grant{}, err
 	}
 	if err := s.checkAcquire(ctx, session, r, ttl, wait); err != nil {
@@ -115,8 +115,8 @@ func (s *Store) granted(c *bucket.Call, session string) (Grant, error) {
 //
 // The errors are ErrAlreadyEnqueued, and those of Acquire except ErrNoSlot.
 func (s *Store) Enqueue(ctx context.Context, session string, r Resource, ttl time.Duration, opts ...Option) (g Grant, acquired bool, err error) {
-	var o Options
-	if err := o.Apply(opts); err != nil {
+	o, err := newOptions(opts)
+	if err != nil {
 		return Grant{}, false, err
 	}
 	if err := s.checkAcquire(ctx, session, r, ttl, 0); err != nil {
@@ -195,6 +195,17 @@ func (s *Store) Release(_ context.Context, session string, r Resource, token str
 	return err
 }
 
+// AbandonGrant gives back a grant as Abandon does a lease. A grant that has ended is no error.
+func (s *Store) AbandonGrant(_ context.Context, session string, r Resource, g Grant) error {
+	held, err := r.held(session, g.Token)
+	if err != nil {
+		return err
+	}
+	held.Revision = g.revision
+	_, err = s.bucket.Do(context.Background(), peer.Abandon{Held: held})
+	return err
+}
+
 // Extend sets the end of a lease to ttl from now, and returns the remaining time. ttl must
 // be at least a second, and is clamped like Acquire's. The token stays the same.
 //
@@ -234,7 +245,7 @@ func (r Resource) held(session, token string) (peer.Held, error) {
 }
 
 func (s *Store) newGrant(g peer.Grant, session string) Grant {
-	return Grant{At: s.bucket.Time(g.At), Token: newToken(g.Fence, secretHalf(session, g.Nonce)), Fence: g.Fence, TTL: g.TTL, Queued: g.Queued}
+	return Grant{At: s.bucket.Time(g.At), Token: newToken(g.Fence, secretHalf(session, g.Nonce)), Fence: g.Fence, TTL: g.TTL, Queued: g.Queued, Resumed: g.Resumed, revision: g.Revision}
 }
 
 // originHash returns the hash of an origin, which is zero for "".

@@ -107,8 +107,8 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 	if err := CheckTimes(ttl, wait); err != nil {
 		return nil, err
 	}
-	var o Options
-	if err := o.Apply(opts); err != nil {
+	o, err := newOptions(opts)
+	if err != nil {
 		return nil, err
 	}
 	if err := s.checkRoom(ctx); err != nil {
@@ -172,7 +172,7 @@ func (s *Store) lease(ids *leaseIDs, g *peer.Grant) *Lease {
 		id = ids.ofClaim(g.Claim)
 	}
 	l := NewLease(s, *ids.pool, id, g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
-	l.queued = g.Queued
+	l.queued, l.resumed, l.revision = g.Queued, g.Resumed, g.Revision
 	return l
 }
 
@@ -196,6 +196,17 @@ func (s *Store) Return(_ context.Context, pool, lease uuid.UUID) (bool, error) {
 	request := peer.Return{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}}
 	hidden.Clear(&pool, &lease)
 	a, err := s.bucket.Do(context.Background(), request) // the peer has a timeout
+	return a.Returned, err
+}
+
+// Abandon gives back a lease whose caller could not be told of it; it is for gateways. If the
+// lease has a request key, it is kept for Config.ResumeGrace, so that a repeat finds it; then it
+// is given back unless it was renewed or resumed. returned and the errors are those of Return;
+// returned is false for a lease that is kept.
+func (s *Store) Abandon(_ context.Context, lease *Lease) (returned bool, err error) {
+	a, err := s.bucket.Do(context.Background(), peer.Abandon{Held: peer.Held{
+		Pool: poolHash(lease.pool), Lease: leaseHash(lease.id), Revision: lease.revision,
+	}})
 	return a.Returned, err
 }
 
@@ -249,8 +260,8 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int, opts ..
 	if count < 0 || count > MaxCount {
 		return State{}, &RangeError{"count", fmt.Sprintf("between 0 and %d", MaxCount)}
 	}
-	var o Options
-	if err := o.Apply(opts); err != nil {
+	o, err := newOptions(opts)
+	if err != nil {
 		return State{}, err
 	}
 	if err := s.checkRoom(ctx); err != nil {

@@ -112,21 +112,28 @@ var sessionContract = []clause{
 		}
 		d.waiters(t, "k", 0)
 	}},
-	{sentence: "Two requests of one session are served one after the other (ping and DELETE never wait)", check: func(t *testing.T, d *fixture) {
+	{sentence: "Two requests of one session for one key are served one after the other; nothing else waits for them", check: func(t *testing.T, d *fixture) {
 		a, b := d.session(t), d.session(t)
 		g := d.grant(t, a, "/v1/locks/k", `{"acquire_timeout_s":0}`)
+		own := d.grant(t, b, "/v1/locks/own", `{"acquire_timeout_s":0}`)
 		first := d.later(t, b, "POST", "/v1/locks/k", `{"acquire_timeout_s":30}`)
 		d.waiters(t, "k", 1)
-		second := d.later(t, b, "POST", "/v1/locks/free", `{"acquire_timeout_s":0}`)
+		second := d.later(t, b, "POST", "/v1/locks/k/enqueue", "")
 		d.want(t, "", "POST", "/v1/sessions/"+b+"/ping", "", 204, "")
-		if locks := d.stats(t).Locks; len(locks) != 1 || len(second) != 0 {
-			t.Errorf("the second overtook the first: %+v", locks)
+		d.want(t, b, "POST", "/v1/locks/own/renew", `{"token":"`+own.Token+`"}`, 200, `.*`)
+		d.want(t, b, "POST", "/v1/locks/k/release", `{"token":"`+own.Token+`"}`, 404, `.*`)
+		d.want(t, b, "POST", "/v1/locks/own/release", `{"token":"`+own.Token+`"}`, 204, "")
+		d.want(t, b, "POST", "/v1/locks/free", `{"acquire_timeout_s":0}`, 200, `.*"ok".*`)
+		d.want(t, b, "POST", "/v1/locks/queued/enqueue", "", 200, `.*acquired.*`)
+		if d.waiters(t, "k", 1); len(second) != 0 {
+			t.Error("the second overtook the first")
 		}
 		d.want(t, a, "POST", "/v1/locks/k/release", `{"token":"`+g.Token+`"}`, 204, "")
-		for _, answered := range []<-chan string{first, second} {
-			if got := <-answered; !strings.Contains(got, `"status":"ok"`) {
-				t.Errorf("got %s", got)
-			}
+		if got := <-first; !strings.Contains(got, `"status":"ok"`) {
+			t.Errorf("got %s", got)
+		}
+		if got := <-second; !strings.Contains(got, `"status":"queued"`) {
+			t.Errorf("got %s", got)
 		}
 		d.want(t, "", "DELETE", "/v1/sessions/"+b, "", 204, "")
 	}},

@@ -53,11 +53,13 @@ func TestHangUpBeforeItsTurn(t *testing.T) {
 	g := d.grant(t, a, "/v1/locks/k", `{"acquire_timeout_s":0}`)
 	first := d.later(t, b, "POST", "/v1/locks/k", `{"acquire_timeout_s":30}`)
 	d.waiters(t, "k", 1)
-	d.hangUp(t, b, "/v1/locks/never", `{"acquire_timeout_s":0,"lease_ttl_s":600}`)()
+	d.hangUp(t, b, "/v1/locks/k/enqueue", `{"lease_ttl_s":600}`)()
 	gatewaytest.Eventually(t, "the log says 408", func() bool { return strings.Contains(d.Logs.String(), `"status":408`) })
 	d.want(t, a, "POST", "/v1/locks/k/release", `{"token":"`+g.Token+`"}`, 204, "")
 	if got := <-first; !strings.Contains(got, `"status":"ok"`) {
 		t.Errorf("got %s", got)
 	}
-	d.free(t, "never")
+	if locks := d.stats(t).Locks; len(locks) != 1 || locks[0].Waiters != 0 {
+		t.Errorf("the request was served: %+v", locks)
+	}
 }

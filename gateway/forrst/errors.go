@@ -123,6 +123,7 @@ var refusals = []struct {
 	{kvslots.ErrClosed, stopping},
 	{kvslots.ErrMaxLocks, unavailable("The maximum number of locks is in use")},
 	{kvslots.ErrMaxLocksPerOrigin, rateLimited(kvslots.ErrMaxLocksPerOrigin)},
+	{kvslots.ErrKeyReused, &Error{Code: codeArguments, Message: textOf(kvslots.ErrKeyReused), status: http.StatusUnprocessableEntity}},
 	{kvslots.ErrMaxWaiters, unavailable("The maximum number of calls wait for the lock")},
 	{kvslots.ErrUnavailable, storeUnanswered},
 	{context.DeadlineExceeded, storeUnanswered},

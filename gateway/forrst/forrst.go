@@ -98,6 +98,7 @@ type Server struct {
 	ops      ops.Service
 	log      zerolog.Logger
 	builtins map[string]builtin
+	turns    *ops.Turns // of calls with a request key
 
 	mu        sync.Mutex // guards closed, and the groups' Add against Wait
 	closed    bool
@@ -114,7 +115,7 @@ func New(locks ops.OwnedLocks, cfg Config) *Server {
 		cfg: cfg.withDefaults(), log: cfg.Logger,
 		ops: ops.Service{Owned: locks, Lending: cfg.Lending, Events: cfg.Lending.Events(ops.APIForrst), Log: cfg.Logger},
 	}
-	s.ops.Functions, s.builtins = s, s.newBuiltins()
+	s.ops.Functions, s.builtins, s.turns = s, s.newBuiltins(), ops.NewTurns()
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
 }

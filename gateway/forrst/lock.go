@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots"
@@ -28,6 +30,10 @@ func (s *Server) acquireLock(ctx context.Context, r request, from *ops.Call) (*k
 		Operation: ops.LockOwned, Request: from.Request, Arrived: time.Now(),
 		Params: wire.Params{Key: full, GrantParams: wire.GrantParams{TTL: o.ttl, Wait: o.block}}, Owner: o.owner,
 	}
+	if o.repeatable(from) {
+		call.RequestKey, call.Owner = from.RequestKey, o.ownerOf(full, from.RequestKey)
+		o.owner = call.Owner
+	}
 	err := s.do(ctx, &call)
 	switch {
 	case err == nil && o.block > 0 && from.HungUp():
@@ -46,6 +52,20 @@ func (s *Server) acquireLock(ctx context.Context, r request, from *ops.Call) (*k
 	})
 	refusal.attach(lockData{Key: o.key})
 	return nil, refusal
+}
+
+// repeatable reports whether a repeat of the call, by its request key, gets the same lock. A
+// lock that is released with the call needs no key, since nothing is held when the answer is
+// lost.
+func (o *lockOptions) repeatable(call *ops.Call) bool { return !o.autoRelease && call.RequestKey != "" }
+
+// ownerOf returns the owner of a repeatable call's lock. A call that names none has the same one
+// when it is repeated.
+func (o *lockOptions) ownerOf(fullKey, requestKey string) string {
+	if o.named {
+		return o.owner
+	}
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(fullKey+"\x00"+requestKey)).String()
 }
 
 // heldDetails names the lock that was not acquired.

@@ -30,6 +30,7 @@ type lockOptions struct {
 	key         string
 	scope       string
 	owner       string
+	named       bool // the caller named the owner
 	ttl         time.Duration
 	block       time.Duration // 0 if the call does not wait
 	blockText   duration
@@ -58,6 +59,7 @@ func readLockOptions(raw json.RawMessage) (*lockOptions, *Error) {
 			return nil, wrong
 		}
 	}
+	o.named = fields.has("owner")
 	if o.owner, wrong = fields.owner(); wrong != nil {
 		return nil, wrong
 	}

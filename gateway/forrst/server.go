@@ -48,6 +48,13 @@ func (s *Server) serve(ctx, detached context.Context, from *ops.Call) *response 
 
 // serveLocked calls a function while holding a lock.
 func (s *Server) serveLocked(ctx, detached context.Context, r request, function function, from *ops.Call) *response {
+	if r.lock.repeatable(from) { // the function runs once at a time, although each call gets the lock
+		done, err := s.turns.Take(ctx, r.lock.fullKey(r.call.Function), from.RequestKey)
+		if err != nil {
+			return failed(r.id, transportError(err))
+		}
+		defer done()
+	}
 	lock, refusal := s.acquireLock(ctx, r, from)
 	if refusal != nil {
 		return refusal

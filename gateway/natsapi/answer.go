@@ -14,7 +14,7 @@ import (
 
 // answer sends the answer to a call without an error.
 func (s *Service) answer(r *request, call *ops.Call) {
-	reply := call.Reply()
+	reply := s.ops.Reply(call)
 	s.reply(r, &reply)
 }
 

@@ -78,7 +78,7 @@ func (d *fixture) free(t *testing.T, store *kvslots.Store, key string) {
 	})
 }
 
-// Requests of one session over HTTP and over NATS are serialized.
+// Requests of one session for one key over HTTP and over NATS are serialized.
 func TestTurnsAcrossTransports(t *testing.T) {
 	srv, store := openStore(t)
 	d, web := openSessions(t, srv, store, store)
@@ -88,7 +88,10 @@ func TestTurnsAcrossTransports(t *testing.T) {
 	first, second := make(chan string, 1), make(chan string, 1)
 	go func() { first <- overHTTP(t, "lock.acquire", b, "k", `{"acquire_timeout_s":60}`) }()
 	d.waitForLine(t, store, "k", 1)
-	go func() { second <- overNATS(t, "lock.acquire", b, "free", `{"acquire_timeout_s":0}`) }()
+	go func() { second <- overNATS(t, "lock.enqueue", b, "k", "") }()
+	if got := overNATS(t, "lock.acquire", b, "free", `{"acquire_timeout_s":0}`); !strings.HasPrefix(got, `200 {"status":"ok"`) {
+		t.Errorf("another key: %s", got)
+	}
 	if got := overNATS(t, "session.ping", b, "", ""); got != "200 {}" {
 		t.Errorf("ping: %s", got)
 	}
@@ -98,9 +101,10 @@ func TestTurnsAcrossTransports(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	overNATS(t, "lock.release", a, "k", `{"token":"`+held[1]+`"}`)
-	for _, answered := range []chan string{first, second} {
-		if got := <-answered; !strings.HasPrefix(got, `200 {"status":"ok"`) {
-			t.Errorf("got %s", got)
-		}
+	if got := <-first; !strings.HasPrefix(got, `200 {"status":"ok"`) {
+		t.Errorf("got %s", got)
+	}
+	if got := <-second; !strings.HasPrefix(got, `200 {"status":"queued"`) {
+		t.Errorf("got %s", got)
 	}
 }

@@ -37,7 +37,7 @@ func (s *Service) perform(r *request) {
 		err = wire.ErrBusy // the client's connection is closed
 	}
 	if err != nil {
-		s.refuse(r, err)
+		s.reply(r, s.ops.RefuseCall(err, call))
 	}
 }
 
@@ -57,11 +57,11 @@ func readCall(r *request, call *ops.Call) (name string, err error) {
 // deliverGrant takes the grant back at once, for the next in line.
 func (s *Service) deliverGrant(r *request, waiting *openRequest, grant *ops.Call) {
 	if !waiting.grant(grant) {
-		s.takeBack(grant)
+		s.logTakenBack(s.ops.Withdraw(context.WithoutCancel(s.ctx), grant))
 		s.refuse(r, context.Canceled)
 		return
 	}
-	reply := grant.Reply()
+	reply := s.ops.Reply(grant)
 	message, err := r.message(&reply)
 	if err != nil {
 		s.takeBack(grant)
@@ -79,9 +79,13 @@ func (s *Service) deliverGrant(r *request, waiting *openRequest, grant *ops.Call
 	}
 }
 
-// takeBack takes back a grant that the client did not receive, or has cancelled.
+// takeBack takes back a grant that the client did not receive.
 func (s *Service) takeBack(grant *ops.Call) {
-	if err := s.ops.TakeBack(context.WithoutCancel(s.ctx), grant); err != nil {
+	s.logTakenBack(s.ops.TakeBack(context.WithoutCancel(s.ctx), grant))
+}
+
+func (s *Service) logTakenBack(err error) {
+	if err != nil {
 		s.log.Warn().Err(err).Msg("a lease whose borrower is gone could not be returned; it ends by its ttl")
 	}
 }

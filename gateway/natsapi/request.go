@@ -99,6 +99,9 @@ func (r *request) message(reply *ops.Reply) (*nats.Msg, error) {
 	if reply.Waited != "" {
 		m.Header.Set(wire.WaitedHeader, reply.Waited)
 	}
+	if reply.Wait != "" {
+		m.Header.Set(wire.WaitHeader, reply.Wait)
+	}
 	if reply.Name != "" {
 		reply.Headers(m.Header.Set)
 	}

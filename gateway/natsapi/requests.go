@@ -31,7 +31,7 @@ type requests struct {
 type openRequest struct {
 	of        *requests
 	name      string // "" for a request that cannot be cancelled
-	cancel    context.CancelFunc
+	cancel    context.CancelCauseFunc
 	cancelled bool
 }
 
@@ -49,7 +49,7 @@ func (r *requests) begin(ctx context.Context, name string) (context.Context, *op
 	if name == "" {
 		return ctx, w
 	}
-	ctx, w.cancel = context.WithCancel(ctx)
+	ctx, w.cancel = context.WithCancelCause(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, cancelled := r.early.get(name, r.now()); cancelled {
@@ -61,14 +61,14 @@ func (r *requests) begin(ctx context.Context, name string) (context.Context, *op
 
 func (w *openRequest) stop() {
 	w.cancelled = true
-	w.cancel()
+	w.cancel(ops.ErrWithdrawn)
 }
 
 func (w *openRequest) end() {
 	if w.name == "" {
 		return
 	}
-	w.cancel()
+	w.cancel(nil)
 	r := w.of
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,6 +129,6 @@ func (s *Service) cancelBorrow(m *nats.Msg) {
 	go func() {
 		defer s.tasks.Done()
 		defer stack.Recover(s.log)
-		s.takeBack(grant)
+		s.logTakenBack(s.ops.Withdraw(context.WithoutCancel(s.ctx), grant))
 	}()
 }

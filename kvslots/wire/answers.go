@@ -43,10 +43,9 @@ func NewLease(lease *kvslots.Lease) Lease {
 	}
 }
 
-// Waited returns the value of WaitedHeader for a lease whose request arrived at the
-// given time.
-func Waited(lease *kvslots.Lease, arrived time.Time) string {
-	began := lease.ExpiresAt().Add(-lease.TTL())
+// Waited returns the value of WaitedHeader for a lease that began at an instant, and whose
+// request arrived at another.
+func Waited(began, arrived time.Time) string {
 	return strconv.FormatInt(max(0, began.Sub(arrived).Milliseconds()), 10)
 }
 

@@ -32,6 +32,10 @@ const (
 	// SessionHeader is the session's id on requests of /v1 for locks and semaphores.
 	SessionHeader = "X-Dflockd-Session"
 
+	// WaitHeader is, on the answer to a request that may wait, the longest time in whole
+	// seconds that the gateway grants of the wait that the client asked for.
+	WaitHeader = "Kvslots-Wait"
+
 	// RequestKeyHeader is the request key of a request that may be repeated: see
 	// kvslots.WithRequestKey. Over NATS it is a header, too.
 	RequestKeyHeader = "Idempotency-Key"

@@ -23,6 +23,7 @@ type Params struct {
 	Kind       kvslots.Kind // of the lock or semaphore; set before the body is parsed
 	PoolsAfter string       // where the page of statistics begins; "" for the first page
 	Envelope   *Envelope    // of a call of a function, or nil
+	RequestKey string       // see kvslots.WithRequestKey; "" for none
 
 	Count   int
 	LeaseID uuid.UUID

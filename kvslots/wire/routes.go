@@ -17,23 +17,24 @@ type Route struct {
 
 	about target
 	read  func(body Fields, params *Params) error // nil if requests have no parameters in a body
+	keyed bool                                    // requests may have a RequestKeyHeader
 }
 
 // The routes of pools, sessions and functions. Statistics have no subject.
 var (
-	RegisterPool = Route{subjects.PoolRegister, http.MethodPut, "/l/{id}", aPool, Fields.Register}
-	InspectPool  = Route{subjects.PoolInspect, http.MethodGet, "/l/{id}", aPool, nil}
-	DeletePool   = Route{subjects.PoolDelete, http.MethodDelete, "/l/{id}", aPool, nil}
-	Borrow       = Route{subjects.PoolBorrow, http.MethodPost, "/l/{id}/borrow", aPool, Fields.Borrow}
-	Return       = Route{subjects.PoolReturn, http.MethodPost, "/l/{id}/return", aPool, Fields.Return}
-	RenewLease   = Route{subjects.PoolRenew, http.MethodPost, "/l/{id}/renew", aPool, Fields.RenewLease}
+	RegisterPool = Route{subjects.PoolRegister, http.MethodPut, "/l/{id}", aPool, Fields.Register, true}
+	InspectPool  = Route{subjects.PoolInspect, http.MethodGet, "/l/{id}", aPool, nil, false}
+	DeletePool   = Route{subjects.PoolDelete, http.MethodDelete, "/l/{id}", aPool, nil, false}
+	Borrow       = Route{subjects.PoolBorrow, http.MethodPost, "/l/{id}/borrow", aPool, Fields.Borrow, true}
+	Return       = Route{subjects.PoolReturn, http.MethodPost, "/l/{id}/return", aPool, Fields.Return, false}
+	RenewLease   = Route{subjects.PoolRenew, http.MethodPost, "/l/{id}/renew", aPool, Fields.RenewLease, false}
 
-	CreateSession = Route{subjects.SessionCreate, http.MethodPost, "/v1/sessions", nothing, Fields.Empty}
-	PingSession   = Route{subjects.SessionPing, http.MethodPost, "/v1/sessions/{id}/ping", aSession, Fields.Empty}
-	EndSession    = Route{subjects.SessionDelete, http.MethodDelete, "/v1/sessions/{id}", aSession, Fields.Empty}
-	ReadStats     = Route{"", http.MethodGet, "/v1/stats", aPage, nil}
+	CreateSession = Route{subjects.SessionCreate, http.MethodPost, "/v1/sessions", nothing, Fields.Empty, false}
+	PingSession   = Route{subjects.SessionPing, http.MethodPost, "/v1/sessions/{id}/ping", aSession, Fields.Empty, false}
+	EndSession    = Route{subjects.SessionDelete, http.MethodDelete, "/v1/sessions/{id}", aSession, Fields.Empty, false}
+	ReadStats     = Route{"", http.MethodGet, "/v1/stats", aPage, nil, false}
 
-	CallFunction = Route{subjects.RPC, http.MethodPost, "/rpc", aFunction, nil}
+	CallFunction = Route{subjects.RPC, http.MethodPost, "/rpc", aFunction, nil, true}
 )
 
 // resourceReaders read the parameters of the operations on locks and semaphores.
@@ -53,7 +54,7 @@ func ResourceRoute(kind kvslots.Kind, operation string) Route {
 	if operation != subjects.Acquire {
 		path += "/" + operation
 	}
-	return Route{subjects.Of(noun, operation), http.MethodPost, path, about, resourceReaders[operation]}
+	return Route{subjects.Of(noun, operation), http.MethodPost, path, about, resourceReaders[operation], operation == subjects.Acquire || operation == subjects.Enqueue}
 }
 
 // PoolsAfter is the parameter of ReadStats in the query: where the page begins.

@@ -2,9 +2,11 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/kvslots/kvslots/kvslots"
 )
@@ -61,6 +63,11 @@ const (
 // Read reads the parameters of a request. The errors are a *kvslots.RangeError, and those of
 // ReadBody.
 func (r *Route) Read(from *Source, p *Params) (err error) {
+	if r.keyed {
+		if p.RequestKey, err = from.requestKey(); err != nil {
+			return err
+		}
+	}
 	if r.about == aFunction {
 		p.Envelope, err = from.envelope()
 		return err
@@ -88,6 +95,22 @@ func (r *Route) Read(from *Source, p *Params) (err error) {
 		return err
 	}
 	return r.read(body, p)
+}
+
+// requestKey returns the request key, or "".
+func (s *Source) requestKey() (string, error) {
+	if s.Header == nil {
+		return "", nil
+	}
+	values := s.Header.Values(RequestKeyHeader)
+	if len(values) == 0 {
+		return "", nil
+	}
+	var o kvslots.Options
+	if len(values) > 1 || values[0] == "" || kvslots.WithRequestKey(values[0])(&o) != nil {
+		return "", rangeError("header "+RequestKeyHeader, fmt.Sprintf("1 to %d printable ASCII characters, once", kvslots.MaxRequestKey))
+	}
+	return strings.Clone(values[0]), nil // a substring would keep all headers of a request over NATS in memory
 }
 
 // envelope reads a request for a function, whose parameters package forrst parses.

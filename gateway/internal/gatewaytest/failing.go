@@ -34,6 +34,12 @@ func (f Failing) Borrow(context.Context, uuid.UUID, time.Duration, time.Duration
 
 func (f Failing) Return(context.Context, uuid.UUID, uuid.UUID) (bool, error) { return false, f.Err }
 
+func (f Failing) Abandon(context.Context, *kvslots.Lease) (bool, error) { return false, f.Err }
+
+func (f Failing) AbandonGrant(context.Context, string, kvslots.Resource, kvslots.Grant) error {
+	return f.Err
+}
+
 func (f Failing) Renew(context.Context, uuid.UUID, uuid.UUID, time.Duration) (*kvslots.Lease, error) {
 	return nil, f.Err
 }

@@ -66,6 +66,9 @@ func Reply(w http.ResponseWriter, reply *ops.Reply) error {
 	if reply.Waited != "" {
 		w.Header().Set(wire.WaitedHeader, reply.Waited)
 	}
+	if reply.Wait != "" {
+		w.Header().Set(wire.WaitHeader, reply.Wait)
+	}
 	if reply.Code >= http.StatusBadRequest {
 		reply.Headers(w.Header().Set)
 	}

@@ -76,7 +76,7 @@ func (x *exchange) deliver() {
 
 // answer answers 204 to a call whose answer is empty.
 func (x *exchange) answer() error {
-	reply := x.call.Reply()
+	reply := x.service.Reply(&x.call)
 	if reply.Body == nil {
 		return Done(x.w)
 	}
@@ -84,7 +84,7 @@ func (x *exchange) answer() error {
 }
 
 func (x *exchange) refuse(err error) {
-	_ = Reply(x.w, x.service.Refuse(err, x.call.Operation, x.Trace()))
+	_ = Reply(x.w, x.service.RefuseCall(err, &x.call))
 }
 
 func (x *exchange) Remote() string { return x.r.RemoteAddr }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -20,6 +21,10 @@ type Lending struct {
 	open map[uint64]context.CancelCauseFunc // of the open borrows
 
 	Waits Waits // the requests that wait
+
+	// MaxWait is the longest wait that the store grants, for answers to name; 0 means
+	// kvslots.DefaultMaxWait. It is set before the first request.
+	MaxWait time.Duration
 }
 
 func NewLending() *Lending {

@@ -13,6 +13,7 @@ package ops
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -61,7 +62,7 @@ type Operation struct {
 	// refused while the gateway drains.
 	Grants bool
 
-	inTurn               bool // calls of one session are serialized
+	inTurn               bool // calls of one session for one key are serialized
 	refusedWhileDraining bool // refused while the gateway drains, although it grants nothing
 	endsWithClient       bool // ends when the client hangs up, since it changes nothing
 	leavesLine           bool // a canceled call still has to take its session out of the line
@@ -94,7 +95,9 @@ type Call struct {
 	Answer any                // the body; nil if it is empty; a *Reply from a function
 	Lease  *kvslots.Lease     // of a pool, granted or renewed; nil for other operations
 	Lock   *kvslots.OwnedLock // granted by LockOwned; UnlockOwned ends it
-	undo   step               // takes back the grant; nil without a grant
+	grant  kvslots.Grant      // of a lock or semaphore; zero for other operations
+	undo   step               // takes back the grant; nil without one, and for one that an earlier call knows
+	keep   step               // takes back the grant of a call with a request key, unless that is repeated in time; nil: undo does
 	Queued bool               // the grant came after a wait in line
 	outcome
 }
@@ -104,11 +107,22 @@ type Call struct {
 // its time is over.
 func (c *Call) Granted() bool { return c.undo != nil }
 
-// TakeBack takes back a grant, unless it has ended already. The store bounds how long that
-// takes.
+// TakeBack takes back a grant that did not reach the client, unless it has ended already. If
+// the client may repeat the request by its key, the store keeps the grant for a while. It
+// bounds how long TakeBack takes.
 func (s *Service) TakeBack(ctx context.Context, call *Call) error {
+	if call.RequestKey != "" && call.keep != nil {
+		return s.end(ctx, call, call.keep)
+	}
+	return s.Withdraw(ctx, call)
+}
+
+// Withdraw takes back a grant that the client does not want, unless it has ended already.
+func (s *Service) Withdraw(ctx context.Context, call *Call) error { return s.end(ctx, call, call.undo) }
+
+func (s *Service) end(ctx context.Context, call *Call, by step) error {
 	back := *call // the transport may still be using call's answer
-	err := call.undo(ctx, s, &back)
+	err := by(ctx, s, &back)
 	if errors.Is(err, kvslots.ErrNotHeld) || errors.Is(err, kvslots.ErrSessionGone) {
 		return nil
 	}
@@ -149,10 +163,36 @@ func (s *Service) Do(ctx, detached context.Context, call *Call, deliver func()) 
 		defer done()
 	}
 	call.detached = detached
-	err := call.perform(ctx, s, call)
+	perform := call.perform
+	if call.Grants && call.RequestKey != "" {
+		perform = performKept
+	}
+	err := perform(ctx, s, call)
 	s.Events.count(call, err)
 	if err == nil {
 		deliver()
+	}
+	return err
+}
+
+// ErrWithdrawn is the cause of a context that ends because the client has cancelled its request.
+var ErrWithdrawn = fmt.Errorf("%w by its client", context.Canceled)
+
+// performKept performs a call with a request key. When the client has gone, the call keeps its
+// place, since the client may repeat it.
+func performKept(ctx context.Context, s *Service, call *Call) error {
+	kept, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		why := context.Cause(ctx)
+		if !errors.Is(why, ErrWithdrawn) && !errors.Is(why, wire.ErrDraining) {
+			why = kvslots.ErrPlaceKept
+		}
+		cancel(why)
+	})()
+	err := call.perform(kept, s, call)
+	if errors.Is(err, kvslots.ErrPlaceKept) {
+		err = context.Canceled
 	}
 	return err
 }
@@ -161,12 +201,12 @@ func (s *Service) Do(ctx, detached context.Context, call *Call, deliver func()) 
 // the line continues under detached.
 func (s *Service) turn(ctx, detached context.Context, call *Call) (done func(), err error) {
 	if call.Grants {
-		done, err = s.Turns.Take(ctx, call.Session)
+		done, err = s.Turns.Take(ctx, call.Session, call.Key)
 		if err == nil || !call.leavesLine || errors.Is(err, kvslots.ErrSessionGone) || errors.Is(err, kvslots.ErrPlaceKept) {
 			return done, err
 		}
 	}
 	detached, cancel := context.WithTimeout(detached, turnTimeout)
 	defer cancel()
-	return s.Turns.Take(detached, call.Session)
+	return s.Turns.Take(detached, call.Session, call.Key)
 }

@@ -18,6 +18,7 @@ type Pools interface {
 	Delete(ctx context.Context, pool uuid.UUID) error
 	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error)
 	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
+	Abandon(ctx context.Context, lease *kvslots.Lease) (bool, error)
 	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error)
 }
 
@@ -36,7 +37,7 @@ var OfPools = []*Operation{Register, Inspect, Delete, Borrow, Return, Renew}
 func register(ctx context.Context, s *Service, call *Call) error {
 	var state kvslots.State
 	err := call.fromOrigin(kvslots.ErrMaxTombstones, func(origin string) (err error) {
-		state, err = s.Pools.Register(ctx, call.Pool, call.Count, kvslots.WithOrigin(origin))
+		state, err = s.Pools.Register(ctx, call.Pool, call.Count, kvslots.WithOrigin(origin), kvslots.WithRequestKey(call.RequestKey))
 		return err
 	})
 	call.Answer, call.outcome = wire.NewPool(call.Pool, state), outcomeRegistered
@@ -55,11 +56,31 @@ func remove(ctx context.Context, s *Service, call *Call) error {
 }
 
 func borrow(ctx context.Context, s *Service, call *Call) error {
-	lease, err := s.Pools.Borrow(ctx, call.Pool, call.TTL, call.Wait)
+	lease, err := s.Pools.Borrow(ctx, call.Pool, call.TTL, call.Wait, call.options()...)
 	if err == nil {
 		call.setLease(lease)
-		call.LeaseID, call.Queued, call.undo, call.outcome = lease.ID(), lease.Queued(), giveBack, outcomeGranted
+		call.LeaseID, call.Queued, call.outcome = lease.ID(), lease.Queued(), outcomeGranted
+		if !lease.Resumed() {
+			call.undo, call.keep = giveBack, abandon
+		}
 	}
+	return err
+}
+
+// options returns the options of a call that takes a slot. It is not inlined, so that they take
+// nothing of the stack of a call that waits.
+//
+//go:noinline
+func (c *Call) options() []kvslots.Option {
+	if c.RequestKey == "" {
+		return nil
+	}
+	return []kvslots.Option{kvslots.WithRequestKey(c.RequestKey)}
+}
+
+func abandon(ctx context.Context, s *Service, call *Call) error {
+	returned, err := s.Pools.Abandon(ctx, call.Lease)
+	call.setReturned(returned)
 	return err
 }
 

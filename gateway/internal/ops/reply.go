@@ -1,8 +1,12 @@
 package ops
 
 import (
+	"cmp"
 	"net/http"
+	"strconv"
+	"time"
 
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -10,18 +14,37 @@ import (
 type Reply struct {
 	wire.Status        // of a success: the code alone
 	Waited      string // the value of wire.WaitedHeader; "": the answer has no such header
+	Wait        string // likewise, of wire.WaitHeader
 	Body        any    // is encoded as JSON, unless it is a json.RawMessage; nil if it is empty
 }
 
 // Reply returns the answer to a call without an error.
-func (c *Call) Reply() Reply {
+func (s *Service) Reply(c *Call) Reply {
 	if reply, ok := c.Answer.(*Reply); ok {
 		return *reply
 	}
-	reply := Reply{Status: wire.Status{Code: http.StatusOK}, Body: c.Answer}
-	if c.Lease != nil {
-		reply.Waited = wire.Waited(c.Lease, c.Arrived)
+	reply := Reply{Status: wire.Status{Code: http.StatusOK}, Body: c.Answer, Wait: s.granted(c)}
+	switch {
+	case c.Lease != nil:
+		reply.Waited = wire.Waited(c.Lease.ExpiresAt().Add(-c.Lease.TTL()), c.Arrived)
+	case !c.grant.At.IsZero():
+		reply.Waited = wire.Waited(c.grant.At, c.Arrived)
 	}
+	return reply
+}
+
+// granted returns the value of wire.WaitHeader for a call, or "".
+func (s *Service) granted(c *Call) string {
+	if !c.Grants || c.Wait == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(min(c.Wait, cmp.Or(s.Lending.MaxWait, kvslots.DefaultMaxWait))/time.Second), 10)
+}
+
+// RefuseCall returns the answer to a call that has ended with an error: see Refuse.
+func (s *Service) RefuseCall(err error, call *Call) *Reply {
+	reply := s.Refuse(err, call.Operation, call.Trace())
+	reply.Wait = s.granted(call)
 	return reply
 }
 

@@ -17,7 +17,7 @@ var OfResources = append(ofKind(kvslots.KindLock), ofKind(kvslots.KindSemaphore)
 
 func ofKind(kind kvslots.Kind) []*Operation {
 	named := func(name string, op Operation) *Operation {
-		op.Route, op.inTurn = wire.ResourceRoute(kind, name), true
+		op.Route, op.inTurn = wire.ResourceRoute(kind, name), op.Grants // releases and renewals are not held up
 		return &op
 	}
 	return []*Operation{
@@ -30,7 +30,7 @@ func ofKind(kind kvslots.Kind) []*Operation {
 }
 
 func acquire(ctx context.Context, s *Service, call *Call) error {
-	grant, err := s.Sessions.Acquire(ctx, call.Session, call.Resource(), s.leaseTTL(call), call.Wait)
+	grant, err := s.Sessions.Acquire(ctx, call.Session, call.Resource(), s.leaseTTL(call), call.Wait, call.options()...)
 	return call.setWaited(grant, err)
 }
 
@@ -53,12 +53,20 @@ func (c *Call) setWaited(grant kvslots.Grant, err error) error {
 }
 
 func (c *Call) setGrant(status string, grant kvslots.Grant) {
-	c.Answer, c.Token, c.Queued, c.undo = wire.NewGrant(status, grant), grant.Token, grant.Queued, release
+	c.Answer, c.grant, c.Token, c.Queued = wire.NewGrant(status, grant), grant, grant.Token, grant.Queued
 	c.outcome = outcomeGranted
+	if !grant.Resumed {
+		c.undo, c.keep = release, abandonGrant
+	}
+}
+
+func abandonGrant(ctx context.Context, s *Service, call *Call) error {
+	call.outcome = outcomeReturned
+	return s.Sessions.AbandonGrant(ctx, call.Session, call.Resource(), call.grant)
 }
 
 func enqueue(ctx context.Context, s *Service, call *Call) error {
-	grant, acquired, err := s.Sessions.Enqueue(ctx, call.Session, call.Resource(), s.leaseTTL(call))
+	grant, acquired, err := s.Sessions.Enqueue(ctx, call.Session, call.Resource(), s.leaseTTL(call), call.options()...)
 	switch {
 	case err != nil:
 		return err

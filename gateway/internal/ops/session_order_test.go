@@ -16,7 +16,7 @@ import (
 func (t *Turns) waiting(session string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if line := t.lines[session]; line != nil {
+	if line := t.sessions[session]["k"]; line != nil {
 		return line.requests - 1
 	}
 	return -1
@@ -24,7 +24,7 @@ func (t *Turns) waiting(session string) int {
 
 func take(t *testing.T, turns *Turns, session string) (done func()) {
 	t.Helper()
-	done, err := turns.Take(t.Context(), session)
+	done, err := turns.Take(t.Context(), session, "k")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestTurnsKeepTheOrder(t *testing.T) {
 		var order []int
 		for i := range 100 {
 			go func() {
-				done, err := turns.Take(t.Context(), "a")
+				done, err := turns.Take(t.Context(), "a", "k")
 				if err != nil {
 					t.Error(err)
 					return
@@ -49,6 +49,12 @@ func TestTurnsKeepTheOrder(t *testing.T) {
 			synctest.Wait()
 		}
 		take(t, turns, "b")() // another session does not wait
+		other, err := turns.Take(t.Context(), "a", "other key")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		other()
 		first()
 		synctest.Wait()
 		for i, got := range order {
@@ -56,8 +62,8 @@ func TestTurnsKeepTheOrder(t *testing.T) {
 				t.Fatalf("served in the order %v", order)
 			}
 		}
-		if len(order) != 100 || len(turns.lines) != 0 {
-			t.Errorf("%d were served, %d sessions are remembered", len(order), len(turns.lines))
+		if len(order) != 100 || len(turns.sessions) != 0 {
+			t.Errorf("%d were served, %d sessions are remembered", len(order), len(turns.sessions))
 		}
 	})
 }
@@ -69,7 +75,7 @@ func TestTurnsEndWithTheContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		told := make(chan error, 1)
 		go func() {
-			_, err := turns.Take(ctx, "a")
+			_, err := turns.Take(ctx, "a", "k")
 			told <- err
 		}()
 		synctest.Wait()
@@ -81,7 +87,7 @@ func TestTurnsEndWithTheContext(t *testing.T) {
 			t.Errorf("%d wait", n)
 		}
 		first()
-		done, err := turns.Take(ctx, "a")
+		done, err := turns.Take(ctx, "a", "k")
 		if err != nil {
 			t.Fatalf("a free turn was refused: %v", err)
 		}
@@ -97,7 +103,7 @@ func TestTurnsOfAnEndedSession(t *testing.T) {
 		told := make(chan error, 2)
 		for range 2 {
 			go func() {
-				_, err := turns.Take(t.Context(), "a")
+				_, err := turns.Take(t.Context(), "a", "k")
 				told <- err
 			}()
 		}
@@ -124,7 +130,7 @@ func TestTurnsAreNotLost(t *testing.T) {
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
-				if done, err := turns.Take(ctx, "a"); err == nil {
+				if done, err := turns.Take(ctx, "a", "k"); err == nil {
 					done()
 				}
 			})
@@ -133,7 +139,7 @@ func TestTurnsAreNotLost(t *testing.T) {
 		all.Go(first)
 		all.Wait()
 	}
-	if len(turns.lines) != 0 {
-		t.Errorf("%d sessions are remembered", len(turns.lines))
+	if len(turns.sessions) != 0 {
+		t.Errorf("%d sessions are remembered", len(turns.sessions))
 	}
 }

@@ -19,6 +19,7 @@ type Sessions interface {
 	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration, opts ...kvslots.Option) (kvslots.Grant, error)
 	Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration, opts ...kvslots.Option) (g kvslots.Grant, acquired bool, err error)
 	Wait(ctx context.Context, session string, r kvslots.Resource, wait time.Duration) (kvslots.Grant, error)
+	AbandonGrant(ctx context.Context, session string, r kvslots.Resource, g kvslots.Grant) error
 	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
 	Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (time.Duration, error)
 	StatsPage(ctx context.Context, page kvslots.PoolPage) (kvslots.Stats, error)

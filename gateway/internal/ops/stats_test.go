@@ -53,7 +53,7 @@ func TestStatsLeaveTimeForOthers(t *testing.T) {
 		if n := refused.Load() + store.pages.Load(); n != 100 {
 			t.Errorf("%d requests are answered", n)
 		}
-		if len(service.Turns.lines) != 0 {
+		if len(service.Turns.sessions) != 0 {
 			t.Error("a turn is still taken")
 		}
 	})

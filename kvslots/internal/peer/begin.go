@@ -37,6 +37,12 @@ func (r Return) begin(p *Peer, c *call) {
 	r.Held.returnLease(c)
 }
 
+func (r Abandon) begin(p *Peer, c *call) {
+	p.sessions.use(c, r.Session)
+	c.effect = true
+	r.Held.abandon(c)
+}
+
 func (r Renew) begin(p *Peer, c *call) {
 	p.sessions.use(c, r.Session)
 	c.effect = true

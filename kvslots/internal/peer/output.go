@@ -57,6 +57,7 @@ type Grant struct {
 	Revision uint64     // of the slot
 	Nonce    entry.Hash // of a lease of a named pool, or with a request key
 	Queued   bool       // the borrow has waited in the line
+	Resumed  bool       // the lease was granted before, for the same request key: another caller may know of it
 	Claim    int        // the number of the claim that was granted: see Borrow.LeaseOf
 	basis    grantBasis
 }

@@ -127,7 +127,7 @@ func (r *repeatable) settle(a Answer) {
 		return
 	}
 	if len(callers) > 1 { // one of them holds the lease although another one may not be told
-		a.Grant.basis.renewal = true
+		a.Grant.basis.renewal, a.Grant.Resumed = true, true
 	}
 	for _, c := range callers {
 		left := time.Duration(0)

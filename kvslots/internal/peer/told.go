@@ -94,7 +94,7 @@ func (g *grantBasis) slot(k *kernel) *rules.Slot {
 // end accordingly. ok is false if less than a second of the ttl is left.
 func (k *kernel) grantOf(s *rules.Slot, ttl time.Duration, sent Instant) (g Grant, ok bool) {
 	if g, ok = k.grantAgain(s, ttl, sent); ok {
-		g.basis.resumed, g.basis.renewal = false, false
+		g.basis.resumed, g.basis.renewal, g.Resumed = false, false, false
 		k.view.EndAt(s, s.Revision, g.At.Add(g.TTL))
 	}
 	return g, ok
@@ -108,7 +108,7 @@ func (k *kernel) grantAgain(s *rules.Slot, ttl time.Duration, sent Instant) (g G
 		return Grant{}, false
 	}
 	basis := grantBasis{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, lease: s.Value.Lease, ttl: ttl, sent: sent, keyed: !s.Value.Request.IsZero(), resumed: true, renewal: true}
-	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: k.now, Lease: s.Value.Lease, Revision: s.Revision, Nonce: s.Value.Nonce, basis: basis}, true
+	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: k.now, Lease: s.Value.Lease, Revision: s.Revision, Nonce: s.Value.Nonce, Resumed: true, basis: basis}, true
 }
 
 // remainingTTL returns how much of ttl an answer may still promise when it is late by

@@ -67,6 +67,7 @@ func newServer(c Config) *server {
 		lending: gateway.NewLending(), turns: gateway.NewTurns(),
 	}
 	s.lending.Waits.Limit(c.Settings.Waits)
+	s.lending.MaxWait = c.Settings.Store().MaxWait
 	return s
 }
 

@@ -75,12 +75,12 @@ func DefaultServe() *Serve {
 		DrainWait: 2 * time.Second,
 		DataDir:   defaultDataDir,
 		sync:      string(natsembed.SyncAlways),
-		store:     kvslots.Config{Replicas: 1, MaxTTL: kvslots.DefaultMaxTTL, MaxWait: kvslots.DefaultMaxWait, MaxLocks: 1024, MaxSessionsPerOrigin: 16384, MaxTombstones: 200_000},
+		store:     kvslots.Config{Replicas: 1, MaxTTL: kvslots.DefaultMaxTTL, MaxWait: kvslots.DefaultMaxWait, ResumeGrace: kvslots.DefaultResumeGrace, MaxSessionsPerOrigin: 16384, MaxTombstones: 200_000},
 		Sessions:  gateway.SessionTimes{DefaultLeaseTTL: wire.DefaultLeaseTTL, IdleTimeout: wire.DefaultIdleTimeout},
 		Waits:     gateway.WaitLimits{Total: 100_000},
 		functions: functions{prefix: forrst.DefaultPrefix, timeout: forrst.DefaultTimeout, forceRelease: true},
 
-		locksPerSession: share{25, true}, locksPerIP: share{50, true},
+		locksPerSession: share{1024, false}, locksPerIP: share{16384, false},
 		natsMaxConnectionsPerIP: share{50, true},
 
 		LogLevel:  "info",
@@ -122,6 +122,7 @@ func (s *Serve) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(Number(&s.store.Replicas, 1, 5), replicasFlag, "replicas of the bucket; more than 1 needs --nats-url")
 	flags.Var(Seconds(&s.store.MaxTTL, time.Second, MaxDuration), "max-ttl", "longest lease; a larger ttl is clamped to it")
 	flags.Var(Seconds(&s.store.MaxWait, time.Second, MaxDuration), "max-wait", "longest wait for a slot; a larger wait is clamped to it")
+	flags.Var(Duration(&s.store.ResumeGrace, 0, kvslots.MaxResumeGrace), "resume-grace", "how long a request with an Idempotency-Key keeps its place in line, or its slot, after its client has gone; 0 means not at all")
 	flags.Var(Seconds(&s.Sessions.DefaultLeaseTTL, time.Second, MaxDuration), "default-lease-ttl", "lease of a lock or semaphore in requests without a ttl")
 	flags.Var(Seconds(&s.Sessions.IdleTimeout, time.Second, kvslots.MaxSessionIdle/2), "http-session-idle-timeout", "how often clients must ping their sessions; a session ends after twice this time without a ping")
 	flags.Var(Number(&s.store.MaxPools, 0, math.MaxInt32), "max-pools", "maximum of registered pools; 0 means no limit")

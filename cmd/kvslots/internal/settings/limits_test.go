@@ -53,7 +53,7 @@ func TestShares(t *testing.T) {
 			t.Errorf("%q is accepted", wrong)
 		}
 	}
-	if d := DefaultServe(); d.Store().MaxLocksPerSession != d.store.MaxLocks/4 || d.Store().MaxLocksPerOrigin != d.store.MaxLocks/2 {
+	if d := DefaultServe(); d.Store().MaxLocksPerSession != 1024 || d.Store().MaxLocksPerOrigin != 16384 {
 		t.Errorf("%+v", d.Store())
 	}
 }

@@ -38,6 +38,10 @@ const (
 	minMarkerTTL = time.Minute
 )
 
+// maxFirstSeq is above the first sequence of every honest stream, the microseconds since 1970,
+// until the year 2112. The revisions that follow stay below entry.MaxFence.
+const maxFirstSeq = entry.MaxFence / 2
+
 // ErrWrongBucket is returned by Open when the bucket exists with settings that
 // kvslots cannot work with; the error's text names each of them.
 var ErrWrongBucket = errors.New("the bucket has a wrong configuration")
@@ -194,7 +198,8 @@ func wrongSettings(c jetstream.StreamConfig) (wrong Wrong) {
 	wrong.Check(c.SubjectDeleteMarkerTTL >= minMarkerTTL, "subject_delete_marker_ttl is %s, not %s or more", c.SubjectDeleteMarkerTTL, minMarkerTTL)
 	wrong.Check(c.AllowDirect, "allow_direct is off")
 	wrong.Check(c.FirstSeq > 1<<40, "first_seq is %d: fences could go back when the bucket is made anew", c.FirstSeq)
-	wrong.Check(c.FirstSeq < entry.MaxFence, "first_seq is %d, not below 2^53: restore a backup with --replace", c.FirstSeq)
+	wrong.Check(c.FirstSeq < maxFirstSeq, "first_seq is %d, not below 2^52, as an earlier release left it when it restored a forged backup: "+
+		"kvslots restore --replace of another backup makes a new bucket, from which all can start", c.FirstSeq)
 	wrong.Check(c.RePublish == nil || isFeed(c.RePublish), "republish is not from %s> to %s<token>.> with bodies, and kvslots cannot change it", SubjectPrefix, feedPrefix)
 	wrong.Check(c.Mirror == nil && len(c.Sources) == 0, "the stream is a mirror or has sources")
 	return wrong

@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -25,11 +24,13 @@ func TestPoisonedDirectory(t *testing.T) {
 	if code, _, stderr := call(t, noEnv, "backup", file, "--data-dir", good); code != exitDone {
 		t.Fatal(stderr)
 	}
+	config := bucketConfig(t, good)
 	for _, first := range []uint64{1 << 52, 1<<53 - 3, 1<<62 - 1, 1 << 62, 1<<63 - 3, 1 << 63, 1<<64 - 2} {
 		for name, stop := range map[string]func(t *testing.T, dir string){"stopped": func(*testing.T, string) {}, "killed": unclean} {
 			t.Run(strconv.FormatUint(first, 10)+" "+name, func(t *testing.T) {
 				dir := t.TempDir()
-				poison(t, dir, first)
+				config.FirstSeq = first
+				poison(t, dir, config)
 				stop(t, dir)
 				code, _, stderr := call(t, noEnv, "serve", "--http-addr", "127.0.0.1:0", "--data-dir", dir)
 				if want := "first_seq is " + strconv.FormatUint(first, 10); code != exitFailed || !strings.Contains(stderr, want) || !strings.Contains(stderr, "restore --replace") {
@@ -49,8 +50,27 @@ func TestPoisonedDirectory(t *testing.T) {
 	}
 }
 
-// poison creates the bucket in a data directory with a first sequence, and a few entries.
-func poison(t *testing.T, dir string, first uint64) {
+// bucketConfig returns the configuration of the bucket of a running gateway.
+func bucketConfig(t *testing.T, dir string) jetstream.StreamConfig {
+	t.Helper()
+	nc, err := natsembed.Dial(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), "KV_kvslots")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream.CachedInfo().Config
+}
+
+// poison creates a bucket in a data directory, with a few entries.
+func poison(t *testing.T, dir string, config jetstream.StreamConfig) {
 	t.Helper()
 	srv, err := natsembed.Start(t.Context(), natsembed.Config{DataDir: dir, Sync: natsembed.SyncInterval, Logger: logtest.Logger()})
 	if err != nil {
@@ -66,24 +86,8 @@ func poison(t *testing.T, dir string, first uint64) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	store, err := kvslots.Open(t.Context(), nc, kvslots.Config{Logger: logtest.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	js, err := jetstream.New(nc)
 	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := js.Stream(t.Context(), "KV_kvslots")
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := stream.CachedInfo().Config
-	config.FirstSeq = first
-	if err := js.DeleteStream(t.Context(), config.Name); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := js.CreateStream(t.Context(), config); err != nil {

@@ -130,15 +130,17 @@ func residentMemory(t *testing.T, pid int) string {
 	return strings.TrimSpace(size)
 }
 
-// diskUse returns the size of the files of a directory in bytes.
+// diskUse returns the size of the files of a directory in bytes, of a file with several links once.
 func diskUse(t *testing.T, dir string) (size int64) {
 	t.Helper()
+	var seen []fs.FileInfo
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return nil // the server may have removed it
 		}
-		if info, err := entry.Info(); err == nil {
-			size += info.Size()
+		info, err := entry.Info()
+		if err == nil && !slices.ContainsFunc(seen, func(other fs.FileInfo) bool { return os.SameFile(info, other) }) {
+			seen, size = append(seen, info), size+info.Size()
 		}
 		return nil
 	})

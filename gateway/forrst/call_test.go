@@ -293,7 +293,7 @@ func TestCallEndsWithTheConnection(t *testing.T) {
 	nc := s.connect(t, s.server.ConnectService, nats.ReconnectBufSize(-1), nats.CustomInboxPrefix("_KVSLOTS.x"))
 	s.function(t, "c.f", func(*nats.Msg) { nc.Close() })
 	server := forrst.New(nil, forrst.Config{NATS: nc, Functions: &forrst.Functions{}, Logger: logtest.Logger()})
-	code, _, answer := server.Call(t.Context(), t.Context(), []byte(envelope("c.f", "", "")), "", ops.Trace{}, nil, nil)
+	code, _, answer := ask(t, server, envelope("c.f", "", ""), "")
 	if code != 503 || !strings.Contains(string(answer), `"retryable":false`) {
 		t.Errorf("%d %s", code, answer)
 	}

@@ -180,20 +180,22 @@ func (w *Wrong) Check(ok bool, format string, args ...any) {
 	}
 }
 
-// CheckBasics checks the settings without which no key could be written with a TTL.
+// CheckBasics checks the settings without which no key could be written with a TTL, or an
+// entry could be lost before its TTL.
 func (w *Wrong) CheckBasics(c jetstream.StreamConfig, subjects string) {
 	w.Check(len(c.Subjects) == 1 && c.Subjects[0] == subjects, "subjects are %q, not %q", c.Subjects, subjects)
 	w.Check(c.AllowMsgTTL, "allow_msg_ttl is off")
 	w.Check(!c.Sealed, "the stream is sealed")
+	w.Check(c.Storage == jetstream.FileStorage, "storage is %s, not file", c.Storage)
+	w.Check(c.Retention == jetstream.LimitsPolicy, "retention is %s, not limits", c.Retention)
+	w.Check(c.MaxAge == 0, "max_age is %s, not 0", c.MaxAge)
+	w.Check(c.Mirror == nil && len(c.Sources) == 0, "the stream is a mirror or has sources")
 }
 
 // wrongSettings returns each setting that kvslots cannot work with.
 func wrongSettings(c jetstream.StreamConfig) (wrong Wrong) {
 	wrong.CheckBasics(c, SubjectPrefix+">")
-	wrong.Check(c.Storage == jetstream.FileStorage, "storage is %s, not file", c.Storage)
-	wrong.Check(c.Retention == jetstream.LimitsPolicy, "retention is %s, not limits", c.Retention)
 	wrong.Check(c.MaxMsgsPerSubject == 1, "max_msgs_per_subject (history) is %d, not 1", c.MaxMsgsPerSubject)
-	wrong.Check(c.MaxAge == 0, "max_age is %s, not 0", c.MaxAge)
 	wrong.Check(c.MaxMsgs <= 0 && c.MaxBytes <= 0, "max_msgs is %d and max_bytes is %d, not unlimited", c.MaxMsgs, c.MaxBytes)
 	wrong.Check(c.SubjectDeleteMarkerTTL >= minMarkerTTL, "subject_delete_marker_ttl is %s, not %s or more", c.SubjectDeleteMarkerTTL, minMarkerTTL)
 	wrong.Check(c.AllowDirect, "allow_direct is off")
@@ -201,7 +203,6 @@ func wrongSettings(c jetstream.StreamConfig) (wrong Wrong) {
 	wrong.Check(c.FirstSeq < maxFirstSeq, "first_seq is %d, not below 2^52, as an earlier release left it when it restored a forged backup: "+
 		"kvslots restore --replace of another backup makes a new bucket, from which all can start", c.FirstSeq)
 	wrong.Check(c.RePublish == nil || isFeed(c.RePublish), "republish is not from %s> to %s<token>.> with bodies, and kvslots cannot change it", SubjectPrefix, feedPrefix)
-	wrong.Check(c.Mirror == nil && len(c.Sources) == 0, "the stream is a mirror or has sources")
 	return wrong
 }
 

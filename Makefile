@@ -67,10 +67,11 @@ check: ## formatting, vet, staticcheck, known vulnerabilities, direction of impo
 		done; \
 	fi
 
-# Tests read KVSLOTS_SOAK. All tests run, so that none has to be listed here; the longest
+# Tests read KVSLOTS_SOAK; as a duration, such as 10m, it is the length of
+# TestTombstonesFloodSoak. All tests run, so that none has to be listed here; the longest
 # ones have time limits of their own.
-soak: ## all tests at their full length, about 2 hours; -p 1 has them print as they go
-	for module in $(MODULES); do KVSLOTS_SOAK=1 $(GO) test -C $$module -count=1 -p 1 -timeout 3h -skip '$(SWEEPS)' -v ./... || exit; done
+soak: ## all tests at their full length, about 3 hours; -p 1 has them print as they go
+	for module in $(MODULES); do KVSLOTS_SOAK=1 $(GO) test -C $$module -count=1 -p 1 -timeout 4h -skip '$(SWEEPS)' -v ./... || exit; done
 	@set -e; for sweep in $(subst |, ,$(SWEEPS)); do \
 		echo $$sweep; \
 		KVSLOTS_SOAK=1 $(GO) test -count=1 -timeout 6h -run "^$$sweep\$$" -v ./kvslots/internal/sim; \

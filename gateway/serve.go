@@ -103,6 +103,16 @@ func (g *Gateway) Drain(ctx context.Context) error {
 	return errors.Join(err, g.server.Close())
 }
 
+// mayBeFramedTwice reports whether a proxy may have taken the body of a request to end
+// elsewhere, and so a part of it for the next request, or the next request for a part of it
+// (RFC 9112, sections 6.1 and 11.2): the connection must be closed after the answer. Such a
+// request has both Content-Length and Transfer-Encoding, or is of HTTP/1.0 with
+// Transfer-Encoding. net/http does not show the header that it ignores, Content-Length or that
+// of HTTP/1.0, so all requests of HTTP/1.0 and all with Transfer-Encoding count.
+func mayBeFramedTwice(r *http.Request) bool {
+	return !r.ProtoAtLeast(1, 1) || len(r.TransferEncoding) > 0
+}
+
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -117,7 +127,7 @@ func pause(ctx context.Context, d time.Duration) {
 // drains, each answer closes its connection: a client that keeps the connection could lose
 // a request when the gateway closes it.
 func (g *Gateway) prepare(w http.ResponseWriter, r *http.Request) {
-	if g.cfg.Lending.Stopped() {
+	if g.cfg.Lending.Stopped() || mayBeFramedTwice(r) {
 		w.Header().Set("Connection", "close")
 	}
 	setHeaders(w.Header())

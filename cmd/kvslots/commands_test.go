@@ -205,8 +205,14 @@ func TestCommandsUsage(t *testing.T) {
 		{"another shell", []string{"completion", "csh"}, `invalid argument "csh"`},
 		{"limit without jid", []string{"limit", "acquire", "mail"}, "--jid is missing"},
 		{"limit 0", []string{"limit", "acquire", "mail", "--jid", "j", "--limit", "0"}, "between 1 and 1000"},
-		{"release whose", []string{"limit", "release", "mail/0"}, "either --jid or --force"},
-		{"release both", []string{"limit", "release", "mail/0", "--jid", "j", "--force"}, "either --jid or --force"},
+		{"release whose", []string{"limit", "release", "mail/0"}, "either --jid, --revision or both"},
+		{"release both", []string{"limit", "release", "mail/0", "--jid", "j", "--force"}, "either --jid, --revision or both"},
+		{"release revision 0", []string{"limit", "release", "mail/0", "--revision", "0"}, "either --jid, --revision or both"},
+		{"release revision -1", []string{"limit", "release", "mail/0", "--revision", "-1"}, "--revision"},
+		{"limit run without a command", []string{"limit", "run", "mail"}, "the command is missing"},
+		{"limit run without a key", []string{"limit", "run", "--", "true"}, "a key and flags, and nothing else"},
+		{"limit run without time", []string{"limit", "run", "mail", "--duration", "1s", "--kill-after", "750ms", "--", "true"}, "--kill-after must be less than --duration"},
+		{"limit replicas", []string{"limit", "list", "--replicas", "6"}, "between 1 and 5"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, stdout, stderr := call(t, noEnv, c.args...)
@@ -412,7 +418,7 @@ func TestLimitCommands(t *testing.T) {
 	wantCall(t, 0, "not held\n", "", release("mail/0", "--jid", "a")...)
 	wantCall(t, 0, `\{"released":true\}`+"\n", "", release("mail/1", "--force", "--json")...)
 	wantCall(t, 0, "mail/0\n", "", acquire("--jid", "c", "--duration", "1500ms")...)
-	wantCall(t, 2, "", "kvslots: key must be .*\n", append([]string{"limit", "acquire", "m*", "--jid", "j"}, nats...)...)
+	wantCall(t, 2, "", "kvslots: key must be .*\n", append([]string{"limit", "acquire", "m.*", "--jid", "j"}, nats...)...)
 	wantCall(t, 2, "", "kvslots: slot must be .*\n", release("mail", "--force")...)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,7 +20,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
 	"golang.org/x/time/rate"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 )
 
 // A client is served beside a flood from another address. Server, client and flood are
@@ -174,8 +179,8 @@ func startFlood(t *testing.T, kind, addr string) (stop func() floodCounts) {
 }
 
 // flood sends requests from an address of its own until standard input ends: 5,000 a second
-// over 32 connections, or 2,000 a second over a connection each. The flood "pools" registers
-// pools and deletes them.
+// over 32 connections, or 2,000 a second over a connection each. The floods "pools" and "pools
+// over NATS" register pools and delete them.
 func flood(kind, addr string) {
 	workers, perSecond, keep := 32, 5000, true
 	if kind == "connections" {
@@ -191,13 +196,20 @@ func flood(kind, addr string) {
 		send = cycle
 	}
 	f := &flooder{ctx: ctx, addr: addr, send: send, keep: keep, pace: rate.NewLimiter(rate.Limit(perSecond), 100)}
+	work := f.work
+	if kind == "pools over NATS" {
+		work = f.workOverNATS
+	}
 	var all sync.WaitGroup
 	for range workers {
-		all.Go(f.work)
+		all.Go(work)
 	}
 	all.Wait()
 	_ = json.NewEncoder(os.Stdout).Encode(floodCounts{f.served.Load(), f.refused.Load(), f.failed.Load()})
 }
+
+// floodFrom is the address from which floods come.
+var floodFrom = &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 
 type flooder struct {
 	ctx                     context.Context
@@ -209,11 +221,10 @@ type flooder struct {
 }
 
 func (f *flooder) work() {
-	from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	for f.pace.Wait(f.ctx) == nil {
-		conn, err := from.DialContext(f.ctx, "tcp", f.addr)
+		conn, err := floodFrom.DialContext(f.ctx, "tcp", f.addr)
 		if err != nil {
-			f.failed.Add(1)
+			f.count(0)
 			continue
 		}
 		end := context.AfterFunc(f.ctx, func() { conn.Close() })
@@ -227,12 +238,36 @@ func (f *flooder) work() {
 	}
 }
 
+// workOverNATS registers pools and deletes them.
+func (f *flooder) workOverNATS() {
+	nc, err := nats.Connect(f.addr, nats.SetCustomDialer(floodFrom), nats.MaxReconnects(-1))
+	if err != nil {
+		panic(err)
+	}
+	defer nc.Close()
+	gateways := client.New(nc)
+	for f.pace.Wait(f.ctx) == nil {
+		id := uuid.New()
+		_, err := gateways.Register(f.ctx, id, 1)
+		switch {
+		case err == nil:
+			f.count(http.StatusOK)
+			_ = gateways.Delete(f.ctx, id)
+		case errors.Is(err, kvslots.ErrMaxTombstones):
+			f.count(http.StatusTooManyRequests)
+		default:
+			f.count(0)
+		}
+	}
+}
+
 // count counts an answer, and reports whether there was one.
 func (f *flooder) count(code int) bool {
-	switch code {
-	case 0:
+	switch {
+	case code == 0 && f.ctx.Err() != nil: // the flood ends
+	case code == 0:
 		f.failed.Add(1)
-	case http.StatusOK:
+	case code == http.StatusOK:
 		f.served.Add(1)
 	default:
 		f.refused.Add(1)

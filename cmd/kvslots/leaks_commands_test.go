@@ -148,7 +148,9 @@ func TestSecretsOfCommands(t *testing.T) {
 	_, url := runNATS(t, options)
 	withPassword := map[string]string{"KVSLOTS_NATS_URL": url, "KVSLOTS_NATS_USER": "cosmo", "KVSLOTS_NATS_PASSWORD": password}
 	c.call(t, withPassword, "limit", "acquire", "mail", "--jid", "j")
+	c.call(t, withPassword, "limit", "list")
 	c.call(t, withPassword, "limit", "release", "mail/0", "--jid", "j")
+	c.call(t, withPassword, "limit", "run", "mail", "--", "env")
 	withPassword["KVSLOTS_NATS_PASSWORD"] = c.fresh("wrong password")
 	c.call(t, withPassword, "limit", "acquire", "mail", "--jid", "j")
 	c.all.wantNoneOf(t, p, token, dir)

@@ -17,9 +17,9 @@ import (
 
 type limitSubcommand struct {
 	*cobra.Command
-	nats   settings.NATS
-	bucket string
-	json   bool
+	nats settings.NATS
+	cosmo.Config
+	json bool
 }
 
 const limitHelp = "Limits are in a NATS bucket of their own, separate from the pools, and are shared with the Ruby workers of\n" +
@@ -33,19 +33,19 @@ func limitCommand(env settings.Environment) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(limitAcquireCommand(env), limitReleaseCommand(env))
+	command.AddCommand(limitAcquireCommand(env), limitRunCommand(env), limitReleaseCommand(env), limitListCommand(env))
 	return command
 }
 
 // newLimitSubcommand returns a command that calls check and do. ownFlags declares the flags
-// that the other one does not have.
-func newLimitSubcommand(env settings.Environment, use, short, long string, ownFlags func(*pflag.FlagSet), check func() error,
-	do func(ctx context.Context, s *limitSubcommand, l *cosmo.Limiter, arg string) error,
+// that not all of these commands have.
+func newLimitSubcommand(env settings.Environment, use, short, long string, args cobra.PositionalArgs, ownFlags func(*pflag.FlagSet), check func() error,
+	do func(s *limitSubcommand, args []string) error,
 ) *cobra.Command {
 	s := &limitSubcommand{}
 	s.Command = &cobra.Command{
 		Use: use, Short: short, Long: long + "\n\n" + limitHelp,
-		Args: cobra.ExactArgs(1),
+		Args: args,
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := load(command, env, &s.nats); err != nil {
 				return err
@@ -53,37 +53,50 @@ func newLimitSubcommand(env settings.Environment, use, short, long string, ownFl
 			if err := check(); err != nil {
 				return settings.Usagef("%w", err)
 			}
-			ctx, release := untilSignal(command.Context())
-			defer release()
-			err := s.with(ctx, func(l *cosmo.Limiter) error { return do(ctx, s, l, args[0]) })
+			err := do(s, args)
 			if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
 				return settings.Usagef("%w", wrong)
 			}
-			return unlessInterrupted(ctx, err)
+			return err
 		},
 	}
 	flags := s.Flags()
 	flags.SortFlags = false
 	ownFlags(flags)
-	flags.StringVar(&s.bucket, "bucket", cosmo.DefaultBucket, "KV bucket of the limits; created if it does not exist")
+	flags.StringVar(&s.Bucket, "bucket", cosmo.DefaultBucket, "KV bucket of the limits; created if it does not exist")
+	s.Replicas = 1
+	flags.Var(settings.Number(&s.Replicas, 1, 5), "replicas", "number of replicas of the bucket, if it is created")
 	addJSONFlag(flags, &s.json)
 	s.nats.AddFlags(flags, nats.DefaultURL, "NATS to use (comma-separated URLs)")
 	return s.Command
 }
 
-func (s *limitSubcommand) with(ctx context.Context, do func(l *cosmo.Limiter) error) error {
-	nc, err := dialNATS(&s.nats)
+// with opens the bucket, and calls do. Both end at a signal.
+func (s *limitSubcommand) with(do func(ctx context.Context, l *cosmo.Limiter) error) error {
+	ctx, release := untilSignal(s.Context())
+	defer release()
+	nc, l, err := s.open(ctx)
 	if err != nil {
-		return err
+		return unlessInterrupted(ctx, err)
 	}
 	defer nc.Close()
-	opening, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	l, err := cosmo.New(opening, nc, cosmo.Config{Bucket: s.bucket})
+	return unlessInterrupted(ctx, do(ctx, l))
+}
+
+// open connects and opens the bucket. The caller must close the connection.
+func (s *limitSubcommand) open(ctx context.Context) (*nats.Conn, *cosmo.Limiter, error) {
+	nc, err := dialNATS(&s.nats)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	return do(l)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	l, err := cosmo.New(ctx, nc, s.Config)
+	if err != nil {
+		nc.Close()
+		return nil, nil, err
+	}
+	return nc, l, nil
 }
 
 type limitAnswer struct {
@@ -92,76 +105,109 @@ type limitAnswer struct {
 	Revision uint64 `json:"revision"`
 }
 
+func answerOf(slot cosmo.Slot) limitAnswer { return limitAnswer{slot.Key, slot.Number, slot.Revision} }
+
+// limitUse holds the flags of an acquisition.
+type limitUse struct {
+	jid      string
+	limit    int
+	duration time.Duration
+}
+
+func (u *limitUse) addFlags(flags *pflag.FlagSet, jid string) {
+	u.limit, u.duration = 1, 30*time.Second
+	flags.StringVar(&u.jid, "jid", "", "id of the job that takes the slot; it is stored in the bucket"+jid)
+	flags.Var(settings.Number(&u.limit, 1, cosmo.MaxLimit), "limit", "number of slots; must be the same for all workers that share the limit")
+	flags.Var(settings.Duration(&u.duration, time.Second, cosmo.MaxDuration), "duration", "time after which the slot is free again without a release")
+}
+
+var errAllTaken = exitError{exitNoSlot, errors.New("all slots are taken")}
+
+func (u *limitUse) acquire(ctx context.Context, l *cosmo.Limiter, key string) (cosmo.Slot, error) {
+	slot, err := l.Acquire(ctx, key, u.jid, u.limit, u.duration)
+	if errors.Is(err, kvslots.ErrNoSlot) {
+		err = errAllTaken
+	}
+	return slot, err
+}
+
 func limitAcquireCommand(env settings.Environment) *cobra.Command {
-	var jid string
-	limit, hold := 1, 30*time.Second
+	var u limitUse
 	return newLimitSubcommand(env, "acquire <key> --jid ID [--limit N] [--duration 30s]", "Take a slot of a limit",
 		"Take the first free slot of the limit <key>, and print its slot key, such as \"mail/0\". It does not wait: the exit\n"+
-			"code is 75 when all slots are taken. The slot is free again when it is released, or after --duration.",
-		func(flags *pflag.FlagSet) {
-			flags.StringVar(&jid, "jid", "", "id of the job that takes the slot; it is stored in the bucket, and needed to release the slot")
-			flags.Var(settings.Number(&limit, 1, cosmo.MaxLimit), "limit", "number of slots; must be the same for all workers that share the limit")
-			flags.Var(settings.Duration(&hold, time.Second, cosmo.MaxDuration), "duration", "time after which the slot is free again without a release")
-		},
+			"code is 75 when all slots are taken. The slot is free again when it is released, or after --duration.\n"+
+			"To hold a slot while a command runs, use \"kvslots limit run\".",
+		cobra.ExactArgs(1),
+		func(flags *pflag.FlagSet) { u.addFlags(flags, ", and needed to release the slot") },
 		func() error {
-			if jid == "" {
+			if u.jid == "" {
 				return errors.New("--jid is missing")
 			}
 			return nil
 		},
-		func(ctx context.Context, s *limitSubcommand, l *cosmo.Limiter, key string) error {
-			slot, err := l.Acquire(ctx, key, jid, limit, hold)
-			if errors.Is(err, kvslots.ErrNoSlot) {
-				return exitError{exitNoSlot, errors.New("all slots are taken")}
-			}
-			if err != nil {
-				return err
-			}
-			return report(s.OutOrStdout(), s.json, limitAnswer{slot.Key, slot.Number, slot.Revision}, slot.Key)
+		func(s *limitSubcommand, args []string) error {
+			return s.with(func(ctx context.Context, l *cosmo.Limiter) error {
+				slot, err := u.acquire(ctx, l, args[0])
+				if err != nil {
+					return err
+				}
+				return report(s.OutOrStdout(), s.json, answerOf(slot), slot.Key)
+			})
 		})
+}
+
+// limitWhose are the flags that tell which acquisition to release.
+type limitWhose struct {
+	jid      string
+	revision uint64
+	force    bool
 }
 
 func limitReleaseCommand(env settings.Environment) *cobra.Command {
-	var jid string
-	var force bool
+	var whose limitWhose
 	return newLimitSubcommand(env, "release <slot> --jid ID", "Release a slot of a limit",
-		"Release a slot, such as \"mail/0\", if the job --jid still holds it. If the slot is free, or another job holds it,\n"+
-			"the command does nothing and prints \"not held\", which is not an error.",
+		"Release a slot, such as \"mail/0\", if the job --jid still holds it, or the acquisition with --revision, which\n"+
+			"\"acquire --json\" and \"list\" print. If both are given, both must match. If the slot is free, or another job holds\n"+
+			"it, the command does nothing and prints \"not held\", which is not an error.",
+		cobra.ExactArgs(1),
 		func(flags *pflag.FlagSet) {
-			flags.StringVar(&jid, "jid", "", "the --jid with which the slot was acquired")
-			flags.BoolVar(&force, "force", false, "release the slot whichever job holds it")
+			flags.StringVar(&whose.jid, "jid", "", "the --jid with which the slot was acquired")
+			flags.Uint64Var(&whose.revision, "revision", 0, "the revision of the acquisition")
+			flags.BoolVar(&whose.force, "force", false, "release the slot whichever job holds it")
 		},
 		func() error {
-			if (jid == "") == !force {
-				return errors.New("either --jid or --force is needed")
+			if (whose.jid == "" && whose.revision == 0) == !whose.force {
+				return errors.New("either --jid, --revision or both are needed, or --force")
 			}
 			return nil
 		},
-		func(ctx context.Context, s *limitSubcommand, l *cosmo.Limiter, slotKey string) error {
-			ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-			defer cancel()
-			released, err := releaseOf(ctx, l, slotKey, jid, force)
-			if err != nil {
-				return err
-			}
-			text := "not held"
-			if released {
-				text = "released"
-			}
-			return report(s.OutOrStdout(), s.json, map[string]bool{"released": released}, text)
+		func(s *limitSubcommand, args []string) error {
+			return s.with(func(ctx context.Context, l *cosmo.Limiter) error {
+				ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+				defer cancel()
+				released, err := whose.release(ctx, l, args[0])
+				if err != nil {
+					return err
+				}
+				text := "not held"
+				if released {
+					text = "released"
+				}
+				return report(s.OutOrStdout(), s.json, map[string]bool{"released": released}, text)
+			})
 		})
 }
 
-// releaseOf releases a slot if the job jid holds it, or, with force, any job.
-func releaseOf(ctx context.Context, l *cosmo.Limiter, slotKey, jid string, force bool) (bool, error) {
-	slot, holder, err := l.Holder(ctx, slotKey)
+// release releases a slot if the acquisition that holds it is the one that is meant.
+func (w *limitWhose) release(ctx context.Context, l *cosmo.Limiter, slotKey string) (bool, error) {
+	slot, jid, err := l.Holder(ctx, slotKey)
 	if errors.Is(err, kvslots.ErrNotHeld) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("cannot read the slot's holder: %w", err)
 	}
-	if holder != jid && !force {
+	if w.jid != "" && jid != w.jid || w.revision != 0 && slot.Revision != w.revision {
 		return false, nil
 	}
 	return l.Release(ctx, slot)

@@ -57,43 +57,52 @@ func runCommand(env settings.Environment) *cobra.Command {
 			if dash > 1 {
 				return settings.Usagef("only the pool and flags may come before --")
 			}
-			killAfter = cmp.Or(killAfter, underlease.DefaultKillAfter(t.ttl))
-			if margin := underlease.Margin(t.ttl); killAfter+margin >= t.ttl {
-				return settings.Usagef("--kill-after must be less than --ttl, by more than %s: the command would have no time to run", settings.FormatDuration(margin))
+			killAfter, err := timeToEnd(killAfter, "ttl", t.ttl)
+			if err != nil {
+				return err
 			}
 			s, err := p.slot(t, args[:dash])
 			if err != nil {
 				return err
 			}
 			defer s.close()
-			return p.runUnder(ctx, s, args[dash:], killAfter)
+			return p.fail(runUnder(ctx, p.Command, args[dash:], underlease.Config{Slot: s, KillAfter: killAfter}, func() ([]string, error) {
+				s.printShortfall()
+				if !p.json {
+					return s.lease.environment(), nil
+				}
+				return s.lease.environment(), p.answer(nil, s.lease)
+			}))
 		})
 	command.DisableFlagsInUseLine = true // flags come before the command
 	return command
 }
 
-func (p *poolCommand) runUnder(ctx context.Context, s *slot, argv []string, killAfter time.Duration) error {
-	command := exec.Command(argv[0], argv[1:]...)
-	command.Stdin, command.Stdout, command.Stderr = p.InOrStdin(), p.OutOrStdout(), p.ErrOrStderr()
-	code, err := underlease.Run(ctx, underlease.Config{
-		Slot:    s,
-		Command: command,
-		Prepare: func() error {
-			s.printShortfall()
-			command.Env = append(settings.WithoutSecrets(os.Environ()), s.lease.environment()...)
-			if !p.json {
-				return nil
-			}
-			return p.answer(nil, s.lease)
-		},
-		KillAfter: killAfter,
-		Printf:    func(format string, v ...any) { fmt.Fprintf(p.ErrOrStderr(), "kvslots: "+format+"\n", v...) },
-	})
-	switch {
-	case err != nil && code == 0:
-		return p.fail(err)
-	case code != exitDone:
+// timeToEnd returns --kill-after, or its default if it is 0. It must leave the command time
+// to run under a lease whose length is given with flag.
+func timeToEnd(killAfter time.Duration, flag string, ttl time.Duration) (time.Duration, error) {
+	killAfter = cmp.Or(killAfter, underlease.DefaultKillAfter(ttl))
+	if margin := underlease.Margin(ttl); killAfter+margin >= ttl {
+		return 0, settings.Usagef("--kill-after must be less than --%s, by more than %s: the command would have no time to run", flag, settings.FormatDuration(margin))
+	}
+	return killAfter, nil
+}
+
+// runUnder runs argv under a lease, with the streams of command. granted is called when the
+// lease is granted, and returns the variables to add to the environment of argv.
+func runUnder(ctx context.Context, command *cobra.Command, argv []string, cfg underlease.Config, granted func() ([]string, error)) error {
+	child := exec.Command(argv[0], argv[1:]...)
+	child.Stdin, child.Stdout, child.Stderr = command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr()
+	cfg.Command = child
+	cfg.Prepare = func() error {
+		environment, err := granted()
+		child.Env = append(settings.WithoutSecrets(os.Environ()), environment...)
+		return err
+	}
+	cfg.Printf = func(format string, v ...any) { fmt.Fprintf(command.ErrOrStderr(), "kvslots: "+format+"\n", v...) }
+	code, err := underlease.Run(ctx, cfg)
+	if code != exitDone {
 		return exitError{code, err}
 	}
-	return nil
+	return err
 }

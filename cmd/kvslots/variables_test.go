@@ -18,7 +18,7 @@ func TestUnknownVariables(t *testing.T) {
 		{"misspelled", settings.Environment{"KVSLOTS_HTTP_ADR": "hunter2", "KVSLOTS_MAXTTL": "1h"}, "KVSLOTS_HTTP_ADR, KVSLOTS_MAXTTL"},
 		{"a port of nothing", settings.Environment{"KVSLOTS_HTP_PORT": "80"}, "KVSLOTS_HTP_PORT"},
 		{"of other commands", settings.Environment{"KVSLOTS_TTL": "1m", "KVSLOTS_MAX_TTL": "1h", "KVSLOTS_TIMEOUT": "1s", "KVSLOTS_BUCKET": "b"}, ""},
-		{"of a lease", settings.Environment{"KVSLOTS_POOL": pool, "KVSLOTS_LEASE": "l", "KVSLOTS_POSITION": "0", "KVSLOTS_FENCE": "1", "KVSLOTS_EXPIRES_IN": "9"}, ""},
+		{"of a lease", settings.Environment{"KVSLOTS_POOL": pool, "KVSLOTS_LEASE": "l", "KVSLOTS_POSITION": "0", "KVSLOTS_FENCE": "1", "KVSLOTS_EXPIRES_IN": "9", "KVSLOTS_SLOT": "mail/0"}, ""},
 		{"of tests", settings.Environment{asProgram: "1", "KVSLOTS_SOAK": "1"}, ""},
 		{"empty", settings.Environment{"KVSLOTS_HTTP_ADR": ""}, ""},
 		{"links", settings.Environment{

@@ -70,10 +70,13 @@ func openBucket(ctx context.Context, js jetstream.JetStream, cfg Config) error {
 	return nil
 }
 
-// wrongSettings describes the settings with which no slot could be taken or released.
-// All other settings of an existing bucket are accepted.
+// wrongSettings describes the settings with which no slot could be acquired or released,
+// or NATS could remove an entry before its duration ends: the slot could then be acquired
+// by another job. All other settings of an existing bucket are accepted.
 func wrongSettings(c jetstream.StreamConfig, cfg Config) (wrong bucket.Wrong) {
 	wrong.CheckBasics(c, subjects(cfg))
+	wrong.Check(c.Discard == jetstream.DiscardNew || c.MaxMsgs <= 0 && c.MaxBytes <= 0,
+		"max_msgs is %d and max_bytes is %d with discard %s, not unlimited or with discard new", c.MaxMsgs, c.MaxBytes, c.Discard)
 	wrong.Check(!c.DenyPurge, "deny_purge is on")
 	return wrong
 }

@@ -38,47 +38,50 @@ var (
 	errUnknown  = errors.New("the write was not acknowledged")
 )
 
-// claim writes an entry for a slot if its key has none. If the key has an entry, claim
-// returns errConflict and the revision of that entry.
+// claim writes an entry for a slot if its key has none, and returns the slot with the
+// entry's revision and id. If the key has an entry, claim returns errConflict and the slot
+// with the revision of that entry.
 //
 // Each write has a unique message id. When a write is not answered, claim sends it
 // again. The answer shows what happened to the first one: the server recognizes the
 // id, or the conflicting entry has it.
-func (l *Limiter) claim(ctx context.Context, slot, jid string, duration time.Duration) (uint64, error) {
-	m := nats.NewMsg(l.prefix + slot)
+func (l *Limiter) claim(ctx context.Context, slot Slot, jid string, duration time.Duration) (Slot, error) {
+	claimed := Slot{Key: slot.Key, Number: slot.Number, ID: uuid.NewString()}
+	m := nats.NewMsg(l.prefix + slot.Key)
 	m.Data = []byte(jid)
 	m.Header.Set(entry.HeaderExpected, "0")
 	m.Header.Set(entry.HeaderTTL, entry.FormatTTL(duration))
-	m.Header.Set(nats.MsgIdHdr, uuid.NewString())
+	m.Header.Set(nats.MsgIdHdr, claimed.ID)
 
 	began, unsure := time.Now(), false
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
 		if err := context.Cause(ctx); err != nil {
 			l.withdraw(ctx, m, unsure)
-			return 0, err
+			return Slot{}, err
 		}
 		revision, err := l.write(ctx, m)
+		slot.Revision, claimed.Revision = revision, revision
 		unsure = unsure || errors.Is(err, errUnknown)
 		switch {
 		case err == nil && time.Since(began) < duration:
-			return revision, nil
+			return claimed, nil
 		case err == nil: // too late: the slot's duration is over
-			_, _ = l.remove(ctx, slot, revision)
-			return 0, fmt.Errorf("%w: no answer within %s", kvslots.ErrUnavailable, duration)
+			_, _ = l.remove(ctx, claimed)
+			return Slot{}, fmt.Errorf("%w: no answer within %s", kvslots.ErrUnavailable, duration)
 		case errors.Is(err, errConflict) && !unsure:
-			return revision, errConflict
+			return slot, errConflict
 		case errors.Is(err, errConflict):
 			if ours, known := l.isOurs(ctx, m, revision); ours && time.Since(began) < duration {
-				return revision, nil
+				return claimed, nil
 			} else if known && !ours {
-				return revision, errConflict
+				return slot, errConflict
 			}
 		case errors.Is(err, errRefused):
-			return 0, fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
+			return Slot{}, fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
 		}
 		if time.Since(began) > min(retryTimeout, duration) {
 			l.withdraw(ctx, m, unsure)
-			return 0, fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
+			return Slot{}, fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
 		}
 		pauseFor(ctx, pause)
 	}
@@ -151,16 +154,12 @@ func (l *Limiter) acquireMarked(ctx context.Context, taken []Slot, jid string, d
 		if err != nil || found.subject != l.prefix+slot.Key || !isMarker(found.header) {
 			continue
 		}
-		if _, err := l.remove(ctx, slot.Key, slot.Revision); err != nil {
+		if _, err := l.remove(ctx, slot); err != nil {
 			return Slot{}, err
 		}
-		revision, err := l.claim(ctx, slot.Key, jid, duration)
-		if err == nil {
-			slot.Revision = revision
-			return slot, nil
-		}
+		claimed, err := l.claim(ctx, slot, jid, duration)
 		if !errors.Is(err, errConflict) {
-			return Slot{}, err
+			return claimed, err
 		}
 	}
 	return Slot{}, kvslots.ErrNoSlot

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -22,9 +20,6 @@ import (
 const (
 	// MaxLimit is the highest limit.
 	MaxLimit = 1000
-
-	// MaxKey is the maximal length of a key in bytes.
-	MaxKey = 200
 
 	// MaxJobID is the maximal length of a jid in bytes.
 	MaxJobID = 256
@@ -45,9 +40,14 @@ const (
 // Safety: as long as each worker ends its job within the job's duration, at most limit
 // jobs run at once. NATS measures the duration, and ends it no earlier than the
 // duration after Acquire began, unless the stream's leader changes between servers
-// whose clocks differ. Not promised: that a slot is free the moment its duration ends
-// (NATS takes up to a second, and some seconds more after the death of a leader), and
-// any order among waiting workers.
+// whose clocks differ. A Ruby worker weakens this, since its release frees the slot
+// whichever job holds it: a Ruby client that is disconnected sends the release when it
+// is connected again, and after an outage longer than the duration it may free the slot
+// of the next job.
+//
+// Not promised: that a slot is free the moment its duration ends (NATS takes up to a
+// second, and some seconds more after the death of a leader), and any order among
+// waiting workers.
 //
 // A Limiter has no state but its connection. Its methods are safe for concurrent use,
 // and it needs no Close.
@@ -72,7 +72,11 @@ type Config struct {
 type Slot struct {
 	Key      string // "<key>/<number>"; Cosmo calls it the slot key
 	Number   int    // 0 … limit−1
-	Revision uint64 // of the slot's entry; unique to this acquisition
+	Revision uint64 // of the slot's entry; unique to this acquisition within one bucket
+
+	// ID is unique to this acquisition, even if the bucket is deleted and created
+	// again.
+	ID string
 }
 
 // New returns a Limiter on the bucket of cfg. If the bucket does not exist, New creates
@@ -80,7 +84,8 @@ type Slot struct {
 // connection, and must not close it before the last use of the Limiter.
 //
 // The errors, of package kvslots, are ErrWrongBucket if no slot could be acquired or
-// released in the bucket, ErrUnavailable, a *RangeError for cfg, and the cause of ctx.
+// released in the bucket, or an entry could be lost before the end of its duration;
+// ErrUnavailable; a *RangeError for cfg; and the cause of ctx.
 func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Limiter, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -100,9 +105,13 @@ func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Limiter, error) {
 // duration. It does not wait for a free slot. It writes jid into the slot's entry for
 // people to read; jid need not be unique.
 //
-// key is 1 … MaxKey characters of KV keys (letters, digits and - / _ = .), limit is
-// 1 … MaxLimit, jid is 1 … MaxJobID bytes of UTF-8, and duration is 1 second …
-// MaxDuration, rounded up to whole seconds.
+// key is up to MaxKey bytes of UTF-8 without white space and DEL. It may have dots between parts
+// that are not empty, and not exactly * or >. limit is 1 … MaxLimit, jid is 1 … MaxJobID
+// bytes of UTF-8, and duration is 1 second … MaxDuration, rounded up to whole seconds.
+//
+// For a job class of Cosmo, key is the class's name in lower case, with - for :: and _
+// between words, followed by / and what the class's own key function returns, if it has
+// one: "api-v1_job/42" for Api::V1Job.
 //
 // The errors are kvslots.ErrNoSlot if all slots are taken, ErrUnavailable, a
 // *RangeError, and the cause of ctx. After an error the caller holds no slot. If NATS
@@ -114,9 +123,7 @@ func (l *Limiter) Acquire(ctx context.Context, key, jid string, limit int, durat
 	}
 	var taken []Slot
 	for n := range limit {
-		slot := Slot{Key: key + "/" + strconv.Itoa(n), Number: n}
-		revision, err := l.claim(ctx, slot.Key, jid, duration)
-		slot.Revision = revision
+		slot, err := l.claim(ctx, Slot{Key: slotKey(key, n), Number: n}, jid, duration)
 		if err == nil {
 			return slot, nil
 		}
@@ -130,9 +137,12 @@ func (l *Limiter) Acquire(ctx context.Context, key, jid string, limit int, durat
 
 // Release frees a slot before its duration ends. It returns false if this acquisition
 // of the slot has already ended or been released. Release never frees a later
-// acquisition of the slot by another worker. (Cosmo's own release does: a Ruby worker
+// acquisition of the slot by another worker, not even in a bucket that was created again,
+// unless that happens during the call. (Cosmo's own release does: a Ruby worker
 // that runs beyond its duration frees the slot of the next holder.) Release works even
 // if ctx has ended: see kvslots.ReturnTimeout.
+//
+// A Slot without ID is released if its Revision is that of the slot's entry.
 //
 // The errors are kvslots.ErrUnavailable and a *RangeError. After ErrUnavailable it is
 // unknown whether the slot was released. The caller may repeat the call, or let the
@@ -146,42 +156,11 @@ func (l *Limiter) Release(ctx context.Context, slot Slot) (bool, error) {
 	if slot.Revision == 0 {
 		return false, &kvslots.RangeError{Field: "revision", Range: "the one that Acquire returned"}
 	}
-	return l.remove(ctx, slot.Key, slot.Revision)
+	return l.remove(ctx, slot)
 }
-
-// Holder returns the current acquisition of a slot, which can be released, and its jid.
-// The acquisition may end at any time, even before Holder returns.
-//
-// The errors are kvslots.ErrNotHeld if the slot is free, ErrUnavailable, a *RangeError,
-// and the cause of ctx.
-func (l *Limiter) Holder(ctx context.Context, slotKey string) (Slot, string, error) {
-	number, err := parseSlotKey(slotKey)
-	if err != nil {
-		return Slot{}, "", err
-	}
-	found, err := l.read(ctx, readRequest{LastBySubject: l.prefix + slotKey})
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return Slot{}, "", context.Cause(ctx)
-	case errors.Is(err, kvslots.ErrNotHeld) || err == nil && isMarker(found.header):
-		return Slot{}, "", kvslots.ErrNotHeld
-	case err != nil:
-		return Slot{}, "", fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
-	}
-	return Slot{slotKey, number, found.revision}, found.jid, nil
-}
-
-// keyForm matches the KV keys that NATS clients accept: without wildcards, spaces and
-// empty tokens. slotForm matches a key and a slot number.
-var (
-	keyForm  = regexp.MustCompile(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
-	slotForm = regexp.MustCompile(`^(.+)/(0|[1-9][0-9]{0,3})$`)
-)
 
 func checkArguments(key, jid string, limit int, duration time.Duration) error {
 	switch {
-	case len(key) > MaxKey || !keyForm.MatchString(key):
-		return &kvslots.RangeError{Field: "key", Range: fmt.Sprintf("1 to %d of the characters of KV keys", MaxKey)}
 	case jid == "" || len(jid) > MaxJobID || !utf8.ValidString(jid):
 		return &kvslots.RangeError{Field: "jid", Range: fmt.Sprintf("UTF-8 of 1 to %d bytes", MaxJobID)}
 	case limit < 1 || limit > MaxLimit:
@@ -189,14 +168,5 @@ func checkArguments(key, jid string, limit int, duration time.Duration) error {
 	case duration < time.Second || duration > MaxDuration:
 		return &kvslots.RangeError{Field: "duration", Range: "between a second and a year"}
 	}
-	return nil
-}
-
-// parseSlotKey returns the number in a slot key.
-func parseSlotKey(key string) (number int, err error) {
-	match := slotForm.FindStringSubmatch(key)
-	if match == nil || len(match[1]) > MaxKey || !keyForm.MatchString(match[1]) {
-		return 0, &kvslots.RangeError{Field: "slot", Range: `a slot key such as "mail/0"`}
-	}
-	return strconv.Atoi(match[2])
+	return checkKey(key)
 }

@@ -98,15 +98,22 @@ func TestLimiterArguments(t *testing.T) {
 	}{
 		{"shortest", "k", "j", 1, time.Second, ""},
 		{"longest", strings.Repeat("k", MaxKey), strings.Repeat("j", MaxJobID), MaxLimit, MaxDuration, ""},
-		{"all characters", "Az09-/_=.x", "ü \n", 1, time.Second, ""},
-		{"no key", "", "j", 1, time.Second, "key"},
-		{"wildcard", "k*", "j", 1, time.Second, "key"},
+		{"characters of KV keys", "Az09-/_=.x", "ü \n", 1, time.Second, ""},
+		{"other characters", "Zürich+~(),%#$*>\x01", "j", 1, time.Second, ""},
+		{"no key", "", "j", 1, time.Second, ""},
+		{"dot last", "k.", "j", 1, time.Second, ""},
+		{"wildcard", "k.*.k", "j", 1, time.Second, "key"},
+		{"wildcard alone", "*", "j", 1, time.Second, "key"},
 		{"full wildcard", "k.>", "j", 1, time.Second, "key"},
 		{"space", "k k", "j", 1, time.Second, "key"},
 		{"line break", "k\n", "j", 1, time.Second, "key"},
+		{"vertical tab", "k\v", "j", 1, time.Second, "key"},
+		{"DEL", "k\x7f", "j", 1, time.Second, "key"},
+		{"NUL", "k\x00", "j", 1, time.Second, "key"},
+		{"no UTF-8", "k\xff", "j", 1, time.Second, "key"},
 		{"empty token", "k..k", "j", 1, time.Second, "key"},
 		{"dot first", ".k", "j", 1, time.Second, "key"},
-		{"dot last", "k.", "j", 1, time.Second, "key"},
+		{"dot alone", ".", "j", 1, time.Second, "key"},
 		{"key too long", strings.Repeat("k", MaxKey+1), "j", 1, time.Second, "key"},
 		{"no jid", "k", "", 1, time.Second, "jid"},
 		{"jid too long", "k", strings.Repeat("j", MaxJobID+1), 1, time.Second, "jid"},
@@ -124,7 +131,7 @@ func TestLimiterArguments(t *testing.T) {
 			}
 		})
 	}
-	for _, key := range []string{"", "mail", "mail/", "mail/x", "mail/01", "mail/-1", "*/0", "mail/10000", "/0"} {
+	for _, key := range []string{"", "mail", "mail/", "mail/x", "mail/01", "mail/-1", "*/0", "mail.>/0", "a b/0", "mail/10000"} {
 		if _, _, err := l.Holder(t.Context(), key); err == nil || errors.Is(err, kvslots.ErrNotHeld) {
 			t.Errorf("slot key %q: %v", key, err)
 		}
@@ -206,39 +213,6 @@ func streamConfigOf(t *testing.T, m *nats.Msg) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-func TestLimiterRefusesUnusableBuckets(t *testing.T) {
-	js, err := jetstream.New(kvslotstest.Start(t, "").Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name   string
-		change func(*jetstream.StreamConfig)
-		want   string
-	}{
-		{"no-ttl", func(c *jetstream.StreamConfig) { c.AllowMsgTTL = false }, "allow_msg_ttl is off"},
-		{"no-purge", func(c *jetstream.StreamConfig) { c.DenyPurge, c.AllowRollup = true, false }, "deny_purge is on"},
-		{"subjects", func(c *jetstream.StreamConfig) { c.Subjects = []string{"elsewhere.>"} }, "subjects are"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			config := bucketConfig(Config{Bucket: c.name, Replicas: 1})
-			c.change(&config)
-			if _, err := js.CreateStream(t.Context(), config); err != nil {
-				t.Fatal(err)
-			}
-			_, err := New(t.Context(), js.Conn(), Config{Bucket: c.name})
-			if !errors.Is(err, kvslots.ErrWrongBucket) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
-		})
-	}
-	for _, config := range []Config{{Bucket: "a.b"}, {Bucket: "*"}, {Replicas: 6}, {Replicas: -1}} {
-		if _, err := New(t.Context(), js.Conn(), config); err == nil {
-			t.Errorf("%v was taken", config)
-		}
-	}
 }
 
 // Earlier versions of Cosmo released slots with a delete marker, with which every

@@ -177,7 +177,10 @@ func (w plainWorker) Acquire(ctx context.Context, key, jid string, limit int, du
 }
 
 func (w plainWorker) Release(ctx context.Context, slot Slot) (bool, error) {
-	body := fmt.Appendf(nil, `{"filter":"$KV.cosmo_jobs_limits.%s"}`, slot.Key)
+	body, err := json.Marshal(map[string]string{"filter": "$KV.cosmo_jobs_limits." + slot.Key})
+	if err != nil {
+		return false, err
+	}
 	reply, err := w.nc.RequestWithContext(ctx, "$JS.API.STREAM.PURGE.KV_cosmo_jobs_limits", body)
 	if err != nil {
 		return false, err

@@ -38,6 +38,10 @@ const (
 	minMarkerTTL = time.Minute
 )
 
+// maxFirstSeq is above the first sequence of every honest stream, the microseconds since 1970,
+// until the year 2112. The revisions that follow stay below entry.MaxFence.
+const maxFirstSeq = entry.MaxFence / 2
+
 // ErrWrongBucket is returned by Open when the bucket exists with settings that
 // kvslots cannot work with; the error's text names each of them.
 var ErrWrongBucket = errors.New("the bucket has a wrong configuration")
@@ -176,27 +180,29 @@ func (w *Wrong) Check(ok bool, format string, args ...any) {
 	}
 }
 
-// CheckBasics checks the settings without which no key could be written with a TTL.
+// CheckBasics checks the settings without which no key could be written with a TTL, or an
+// entry could be lost before its TTL.
 func (w *Wrong) CheckBasics(c jetstream.StreamConfig, subjects string) {
 	w.Check(len(c.Subjects) == 1 && c.Subjects[0] == subjects, "subjects are %q, not %q", c.Subjects, subjects)
 	w.Check(c.AllowMsgTTL, "allow_msg_ttl is off")
 	w.Check(!c.Sealed, "the stream is sealed")
+	w.Check(c.Storage == jetstream.FileStorage, "storage is %s, not file", c.Storage)
+	w.Check(c.Retention == jetstream.LimitsPolicy, "retention is %s, not limits", c.Retention)
+	w.Check(c.MaxAge == 0, "max_age is %s, not 0", c.MaxAge)
+	w.Check(c.Mirror == nil && len(c.Sources) == 0, "the stream is a mirror or has sources")
 }
 
 // wrongSettings returns each setting that kvslots cannot work with.
 func wrongSettings(c jetstream.StreamConfig) (wrong Wrong) {
 	wrong.CheckBasics(c, SubjectPrefix+">")
-	wrong.Check(c.Storage == jetstream.FileStorage, "storage is %s, not file", c.Storage)
-	wrong.Check(c.Retention == jetstream.LimitsPolicy, "retention is %s, not limits", c.Retention)
 	wrong.Check(c.MaxMsgsPerSubject == 1, "max_msgs_per_subject (history) is %d, not 1", c.MaxMsgsPerSubject)
-	wrong.Check(c.MaxAge == 0, "max_age is %s, not 0", c.MaxAge)
 	wrong.Check(c.MaxMsgs <= 0 && c.MaxBytes <= 0, "max_msgs is %d and max_bytes is %d, not unlimited", c.MaxMsgs, c.MaxBytes)
 	wrong.Check(c.SubjectDeleteMarkerTTL >= minMarkerTTL, "subject_delete_marker_ttl is %s, not %s or more", c.SubjectDeleteMarkerTTL, minMarkerTTL)
 	wrong.Check(c.AllowDirect, "allow_direct is off")
 	wrong.Check(c.FirstSeq > 1<<40, "first_seq is %d: fences could go back when the bucket is made anew", c.FirstSeq)
-	wrong.Check(c.FirstSeq < entry.MaxFence, "first_seq is %d, not below 2^53: restore a backup with --replace", c.FirstSeq)
+	wrong.Check(c.FirstSeq < maxFirstSeq, "first_seq is %d, not below 2^52, as an earlier release left it when it restored a forged backup: "+
+		"kvslots restore --replace of another backup makes a new bucket, from which all can start", c.FirstSeq)
 	wrong.Check(c.RePublish == nil || isFeed(c.RePublish), "republish is not from %s> to %s<token>.> with bodies, and kvslots cannot change it", SubjectPrefix, feedPrefix)
-	wrong.Check(c.Mirror == nil && len(c.Sources) == 0, "the stream is a mirror or has sources")
 	return wrong
 }
 

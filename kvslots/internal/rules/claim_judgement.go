@@ -127,11 +127,12 @@ func (v *View) BecomeLive(now Instant) {
 	for _, p := range v.skipped {
 		p.skipped = false
 	}
-	if v.loading {
-		v.countGraves()
-	}
+	loaded := v.loading
 	v.Live, v.loading, v.skipped, v.sure = true, false, nil, now+sureTime
 	v.settle(now)
+	if loaded {
+		v.countGraves()
+	}
 }
 
 // ticketLeft marks the claim that names a ticket as granted, when the ticket's key has

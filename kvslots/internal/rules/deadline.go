@@ -56,6 +56,12 @@ func (q *deadlineQueue) set(d *deadline, at Instant) {
 	}
 }
 
+// move puts another deadline into the place of one that is in the queue.
+func (q deadlineQueue) move(from, to *deadline) {
+	to.at, to.index, from.index = from.at, from.index, 0
+	q[to.index-1] = to
+}
+
 func (q *deadlineQueue) drop(d *deadline) {
 	if d.index != 0 {
 		heap.Remove(q, d.index-1)

@@ -95,6 +95,9 @@ func (v *View) forget(r *record) {
 		v.forgetPool(of.Pool)
 	case *Pool:
 		v.forgetPool(of)
+	case *endedPool:
+		v.exhume(&of.grave)
+		delete(v.ended, of.id)
 	case *Ticket:
 		delete(of.Pool.line.byKey, of.Key)
 		v.forgetPool(of.Pool)

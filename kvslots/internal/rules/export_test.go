@@ -1,7 +1,7 @@
 package rules
 
-// Pools returns the number of pools that the view knows.
-func (v *View) Pools() int { return len(v.pools) }
+// Pools returns the number of pools that the view knows, and of those that have ended.
+func (v *View) Pools() int { return len(v.pools) + len(v.ended) }
 
 // IdleSince returns since when an idle pool has been idle; ok is false if it is not idle,
 // is being closed, or is not tracked.

@@ -59,6 +59,45 @@ func TestFault15ViewForgetsWhatIsGone(t *testing.T) {
 	runtime.KeepAlive(v)
 }
 
+// A client may register and delete pools all the time, and their markers live for minutes.
+func TestEndedPoolsAreSmall(t *testing.T) {
+	const pools, most = 20_000, 250 // bytes for each, with the maps and the queue
+	v, now := New(), Instant(time.Hour)
+	v.BecomeLive(now)
+	origin := entry.Hash{7}
+	apply := func(pool entry.Hash, change func(e *entry.Entry)) {
+		e := entry.Entry{Key: ConfigKey(pool), Revision: v.Revision + 1, Time: time.Unix(1_790_000_000, 0)}
+		e.Previous, _ = v.Latest(e.Key)
+		change(&e)
+		v.Apply(&e, 0, now)
+		v.Touched()
+	}
+	register := func(e *entry.Entry) { e.Config = entry.ConfigValue{Count: 1, Generation: 1, Origin: origin} }
+	before := inUse()
+	for n := range pools {
+		pool := entry.Hash{byte(n), byte(n >> 8), 1}
+		apply(pool, register)
+		apply(pool, func(e *entry.Entry) { e.Marker, e.TTL = true, Guard+MarkerTTL })
+	}
+	v.Touched()
+	if used := (inUse() - before) / pools; used > most {
+		t.Errorf("an ended pool takes %d bytes, want %d at most", used, most)
+	}
+	pool := entry.Hash{1, 0, 1}
+	if revision, taken := v.Latest(ConfigKey(pool)); revision == 0 || taken || v.Pool(pool).Exists() || v.OriginOf(ConfigKey(pool)) != origin {
+		t.Errorf("an ended pool has revision %d, taken: %t, origin %s", revision, taken, v.OriginOf(ConfigKey(pool)))
+	}
+	apply(pool, register)
+	if v.Tombstones != pools-1 || !v.Pool(pool).Exists() || v.Pools() != pools {
+		t.Errorf("%d of %d have ended after one was registered again", v.Tombstones, v.Pools())
+	}
+	now = now.Add(Guard + MarkerTTL + 2*expiryLate)
+	if v.Forget(now); v.Tombstones != 0 || v.Pools() != 1 || !v.Pool(pool).Exists() || v.TombstonesReach(1, origin) {
+		t.Errorf("%d of %d have ended when all markers are gone", v.Tombstones, v.Pools())
+	}
+	runtime.KeepAlive(v)
+}
+
 // keptSlots returns for how many slots the view has memory.
 func keptSlots(v *View) (n int) {
 	for _, p := range v.pools {

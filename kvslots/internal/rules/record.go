@@ -13,7 +13,7 @@ type record struct {
 	life     life
 	due      deadline // when the key is to be purged, or its marker written again
 	mark     deadline // when its marker has certainly expired
-	parent   any      // the *Slot, *Ticket, *Session or *Pool that contains the record
+	parent   any      // the *Slot, *Ticket, *Session, *Pool or *endedPool that contains the record
 }
 
 func (r *record) init(parent any) { r.parent, r.due.of, r.mark.of = parent, r, r }
@@ -32,6 +32,9 @@ func (v *View) record(key entry.Key) *record {
 	}
 	p := v.pools[key.Pool]
 	if p == nil {
+		if ended := v.ended[key.Pool]; ended != nil && key.Kind == entry.Config {
+			return &ended.cfg
+		}
 		return nil
 	}
 	switch key.Kind {

@@ -23,6 +23,9 @@ func (v *View) OriginOf(key entry.Key) entry.Hash {
 		if p := v.pools[key.Pool]; p != nil {
 			return p.origin
 		}
+		if ended := v.ended[key.Pool]; ended != nil {
+			return ended.origin
+		}
 	case entry.Session:
 		if s := v.byID[key.Session]; s != nil {
 			return s.origin
@@ -63,6 +66,7 @@ func (v *View) countGraves() {
 		if p.grave.keys > 0 {
 			v.bury(&p.grave, p.origin, p.keys())
 		}
+		v.reduce(p)
 	}
 }
 

@@ -55,6 +55,7 @@ type View struct {
 	totals
 	tombstones
 	pools   map[entry.Hash]*Pool
+	ended   map[entry.Hash]*endedPool
 	sets    poolSets
 	touched []*Pool
 	handed  []*Pool // the slice that Touched returned last
@@ -72,10 +73,11 @@ func New() *View {
 		holders:    newHolders(),
 		tombstones: tombstones{left: map[entry.Hash]int{}},
 		pools:      map[entry.Hash]*Pool{},
+		ended:      map[entry.Hash]*endedPool{},
 	}
 }
 
-// Pool returns a pool, or nil if the view knows nothing of it.
+// Pool returns a pool, or nil if the view knows nothing of it, or only that it has ended.
 func (v *View) Pool(id entry.Hash) *Pool { return v.pools[id] }
 
 // EachPool iterates over the pools that the view knows, in no particular order.
@@ -180,6 +182,9 @@ func (v *View) settle(now Instant) {
 // Touched returns the pools that may have changed since the last call. The slice is
 // valid until the next call.
 func (v *View) Touched() []*Pool {
+	for _, p := range v.handed {
+		v.reduce(p)
+	}
 	t := v.touched
 	for _, p := range t {
 		p.touched = false
@@ -202,6 +207,7 @@ func (v *View) pool(id entry.Hash) *Pool {
 		p.cfg.init(p)
 		p.idle.of = &p.cfg
 		v.pools[id] = p
+		v.restore(p)
 	}
 	return p
 }

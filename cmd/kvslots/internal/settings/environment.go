@@ -38,9 +38,9 @@ func EnvName(flag string) string {
 // PoolVariable is the environment variable of the pool, used if there is no argument.
 const PoolVariable = "KVSLOTS_POOL"
 
-// notSettings matches variables that are no settings: those of the pool, of a lease, of
+// notSettings matches variables that are no settings: those of the pool, of a lease or slot, of
 // compose files, and of tests.
-var notSettings = regexp.MustCompile(`^KVSLOTS_(POOL|LEASE|POSITION|FENCE|EXPIRES_IN|IMAGE|SOAK|TEST_.*)$`)
+var notSettings = regexp.MustCompile(`^KVSLOTS_(POOL|LEASE|SLOT|POSITION|FENCE|EXPIRES_IN|IMAGE|SOAK|TEST_.*)$`)
 
 // serviceLink matches what Kubernetes sets for a service whose name begins with "kvslots".
 // Its port is a setting's name, too: KVSLOTS_HTTP_PORT.

@@ -76,7 +76,7 @@ func (s *supervision) act(ctx context.Context, now time.Duration) {
 	case now >= s.lease.termAt(s.KillAfter):
 		s.end(now, "the lease is about to end"+s.whyNotRenewed())
 		s.act(ctx, now) // after a suspension SIGKILL may be due as well
-	case now >= s.renewAt && !s.renewing:
+	case now >= s.renewAt && !s.renewing && !s.Fixed:
 		s.renew(ctx)
 	}
 }
@@ -117,7 +117,7 @@ func (s *supervision) pause(now time.Duration) time.Duration {
 		return time.Hour
 	case s.ending:
 		next = s.killDue()
-	case !s.renewing:
+	case !s.renewing && !s.Fixed:
 		next = min(next, s.renewAt)
 	}
 	return min(max(next-now, 0), maxPause)

@@ -1,10 +1,10 @@
 // Package underlease runs a command under a lease.
 //
 // [Run] borrows a lease, starts the command, renews the lease for as long as the
-// command runs, and returns it when the command has ended. If the lease cannot be
-// renewed, or another client has returned it, Run ends the command: with SIGTERM, and
-// with SIGKILL after [Config.KillAfter], early enough that a lease that cannot be
-// renewed outlives the command by [Margin].
+// command runs, unless leases are [Config.Fixed], and returns it when the command has
+// ended. If the lease cannot be renewed, or another client has returned it, Run ends the
+// command: with SIGTERM, and with SIGKILL after [Config.KillAfter], early enough that a
+// lease that cannot be renewed outlives the command by [Margin].
 //
 // Run measures a lease on the clock of package boottime, from the time at which the
 // request for the lease was sent, or later if the server says so. So the real lease
@@ -52,6 +52,9 @@ type Config struct {
 	// KillAfter is the time between SIGTERM and SIGKILL. The sum of KillAfter and
 	// Margin must be less than the ttl of each lease.
 	KillAfter time.Duration
+
+	// Fixed means that leases cannot be renewed: Run never calls Slot.Renew.
+	Fixed bool
 
 	// Printf prints a line for the user.
 	Printf func(format string, v ...any)
@@ -126,8 +129,10 @@ func (r *runner) borrow(stop, hurry context.Context) (Lease, error) {
 		if lease.fresh(boottime.Now(), r.KillAfter) {
 			return lease, nil
 		}
-		if lease, err = r.Slot.Renew(stop); err == nil {
-			return lease, nil
+		if !r.Fixed {
+			if lease, err = r.Slot.Renew(stop); err == nil {
+				return lease, nil
+			}
 		}
 		r.giveBack(hurry)
 	}

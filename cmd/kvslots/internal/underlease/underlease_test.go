@@ -120,6 +120,26 @@ func TestRunWithoutACommand(t *testing.T) {
 	}
 }
 
+// A fixed lease is not renewed, neither before the command nor while it runs.
+func TestRunUnderAFixedLease(t *testing.T) {
+	const ttl = 3 * time.Second
+	slot := &fakeSlot{ttl: ttl, answers: []answer{{late: ttl}, {}}}
+	var output strings.Builder
+	cfg := config(slot, &output, "/bin/sh", "-c", `while :; do sleep 0.02; done`)
+	cfg.Fixed = true
+	began := boottime.Now()
+	code, err := Run(t.Context(), cfg)
+	if want := "the lease is about to end; ending the command\n"; code != ExitLost || err != nil || output.String() != want {
+		t.Errorf("%d, %v; output %q, want %q", code, err, output.String(), want)
+	}
+	if got := slot.asked(); got != "borrow return borrow return" {
+		t.Errorf("asked: %s", got)
+	}
+	if took := boottime.Now() - began; took < ttl/2 {
+		t.Errorf("ended after %s", took)
+	}
+}
+
 // A command that cannot be prepared is not started, and its slot is returned.
 func TestRunUnprepared(t *testing.T) {
 	slot, failed := &fakeSlot{ttl: time.Hour, answers: []answer{{}}}, errors.New("failed")

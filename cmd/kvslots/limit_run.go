@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
+	"github.com/kvslots/kvslots/kvslots/cosmo"
+)
+
+const limitRunHelp = `Take a slot of the limit <key>, run the command, release the slot when the command ends, and exit with the command's exit
+code, or 128+n if signal n killed it. The command has KVSLOTS_SLOT (the slot key) and KVSLOTS_POSITION (its number) in its
+environment, and none of the variables with credentials of kvslots.
+
+Exit codes of kvslots itself: 75, all slots were taken until --wait was over, and the command did not run; 124, kvslots ended
+the command because --duration was about to end; 126 and 127, the command cannot be executed or found.
+
+The lease of the slot is --duration, and it is not renewed: the command must end before it. kvslots sends SIGTERM to the
+command --kill-after and a margin of 0.25s to 2s before the end, and SIGKILL after --kill-after. kvslots does not notice if
+another client releases the slot. Signals and terminals are treated as by "kvslots run".`
+
+func limitRunCommand(env settings.Environment) *cobra.Command {
+	s := &limitSlot{}
+	var killAfter time.Duration
+	command := newLimitSubcommand(env, "run <key> [--limit N] [--duration 30s] [--wait 5s] [flags] -- command [argument…]",
+		"Run a command while holding a slot of a limit", limitRunHelp, nil,
+		func(flags *pflag.FlagSet) {
+			s.addFlags(flags, "; by default the host's name and the number of the process")
+			flags.Var(settings.Duration(&s.wait, 0, settings.MaxDuration), "wait", "how long to wait for a slot")
+			flags.Var(settings.Duration(&killAfter, 0, time.Hour), "kill-after",
+				"time for the command to end after SIGTERM; 0 means a third of --duration, at most 10s")
+		},
+		func() (err error) {
+			killAfter, err = timeToEnd(killAfter, "duration", s.duration)
+			return err
+		},
+		func(c *limitSubcommand, args []string) error {
+			dash := c.ArgsLenAtDash()
+			if dash < 0 || dash == len(args) {
+				return settings.Usagef("the command is missing: put it after --")
+			}
+			if dash != 1 {
+				return settings.Usagef("a key and flags, and nothing else, must come before --")
+			}
+			if s.jid == "" {
+				s.jid = defaultJobID()
+			}
+			s.limitSubcommand, s.key, s.until = c, args[0], boottime.Now()+s.wait
+			defer s.close()
+			cfg := underlease.Config{Slot: s, KillAfter: killAfter, Fixed: true}
+			return runUnder(c.Context(), c.Command, args[dash:], cfg, s.granted)
+		})
+	command.DisableFlagsInUseLine = true // flags come before the command
+	return command
+}
+
+func defaultJobID() string {
+	host, _ := os.Hostname() // without a name the number is enough
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+}
+
+// limitSlot is a slot of a limit under which a command runs. It implements
+// underlease.Slot with a fixed lease.
+type limitSlot struct {
+	*limitSubcommand
+	limitUse
+	key   string
+	wait  time.Duration
+	until time.Duration // boottime of the end of the wait
+
+	nc      *nats.Conn // nil until connected
+	limiter *cosmo.Limiter
+	slot    cosmo.Slot // as last acquired
+}
+
+func (s *limitSlot) close() {
+	if s.nc != nil {
+		s.nc.Close()
+	}
+}
+
+// Borrow acquires a slot. While all slots are taken it tries again until --wait is over.
+func (s *limitSlot) Borrow(ctx context.Context) (lease underlease.Lease, err error) {
+	if s.slot.Key != "" && boottime.Now() >= s.until {
+		return lease, errors.New("the answers of NATS take too long for so short a --duration")
+	}
+	if s.nc == nil {
+		if s.nc, s.limiter, err = s.open(ctx); err != nil {
+			return lease, err
+		}
+	}
+	for pauses := (retry{}); ; {
+		began := boottime.Now()
+		s.slot, err = s.acquire(ctx, s.limiter, s.key)
+		if err == nil {
+			return underlease.Lease{Began: began, TTL: s.duration}, nil
+		}
+		left := s.until - boottime.Now()
+		if !errors.Is(err, errAllTaken) || left <= 0 || !sleep(ctx, min(pauses.next(err), left)) {
+			return lease, err
+		}
+	}
+}
+
+// Renew implements underlease.Slot.
+func (s *limitSlot) Renew(context.Context) (underlease.Lease, error) {
+	return underlease.Lease{}, errors.ErrUnsupported
+}
+
+// RetryAfter implements underlease.Slot.
+func (s *limitSlot) RetryAfter(error) time.Duration { return 0 }
+
+// Return releases the slot. Since Release ignores the end of ctx, Return then closes the
+// connection, without which Release fails.
+func (s *limitSlot) Return(ctx context.Context) error {
+	defer context.AfterFunc(ctx, s.nc.Close)()
+	_, err := s.limiter.Release(ctx, s.slot)
+	return err
+}
+
+func (s *limitSlot) granted() ([]string, error) {
+	environment := []string{"KVSLOTS_SLOT=" + s.slot.Key, fmt.Sprintf("KVSLOTS_POSITION=%d", s.slot.Number)}
+	if !s.json {
+		return environment, nil
+	}
+	return environment, report(s.OutOrStdout(), true, answerOf(s.slot), "")
+}

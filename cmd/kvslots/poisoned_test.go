@@ -72,6 +72,7 @@ func bucketConfig(t *testing.T, dir string) jetstream.StreamConfig {
 // poison creates a bucket in a data directory, with a few entries.
 func poison(t *testing.T, dir string, config jetstream.StreamConfig) {
 	t.Helper()
+	t.Cleanup(func() { logtest.SearchDir(dir) })
 	srv, err := natsembed.Start(t.Context(), natsembed.Config{DataDir: dir, Sync: natsembed.SyncInterval, Logger: logtest.Logger()})
 	if err != nil {
 		t.Fatal(err)

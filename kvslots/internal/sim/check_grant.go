@@ -28,7 +28,7 @@ func (k *checker) granted(c *call, hash entry.Hash) {
 		l.uncertain = true
 	case !ok || claimed.pool.id != p.id || claimed.position != g.Position || claimed.lease != hash:
 		k.wrong(c, "the stream has no such claim")
-	case c.facts.key != nil && claimed.void && claimed.at < c.start: // nobody has withdrawn it, and now it fits
+	case g.Resumed && claimed.void: // nobody has withdrawn it, and now it fits
 		k.resumedVoid(c, l)
 	default:
 		l.claimedAt, l.revision = claimed.at, claimed.revision

@@ -182,9 +182,25 @@ func (k *checker) beginLinePlace(c *call) {
 	switch c.request.(type) {
 	case peer.Enqueue, peer.Await:
 		p := c.facts.session.place(c.facts.pool.id)
-		c.facts.place = *p
+		if c.facts.place = *p; k.enqueues(c) {
+			c.facts.place.state = placeUnknown
+		}
 		p.state = placeUnknown
 	}
+}
+
+// enqueues reports whether another Enqueue of a call's session, for the same line, is under way:
+// a client may repeat one without waiting for its answer.
+func (k *checker) enqueues(c *call) bool {
+	if k.s.plan.Clients.Keyed == 0 {
+		return false
+	}
+	for _, o := range k.openCalls {
+		if r, is := o.request.(peer.Enqueue); is && o != c && r.Pool == c.target.pool && r.Session == c.target.session {
+			return true
+		}
+	}
+	return false
 }
 
 // answeredLinePlace checks answers that depend on the session's place in a line.
@@ -194,6 +210,11 @@ func (k *checker) answeredLinePlace(c *call) {
 		k.enqueued(c, r)
 	case peer.Await:
 		k.awaited(c, r)
+	default:
+		return
+	}
+	if k.enqueues(c) || c.facts.key != nil && c.unknown() {
+		c.facts.session.place(c.facts.pool.id).state = placeUnknown
 	}
 }
 

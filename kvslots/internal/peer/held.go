@@ -22,6 +22,9 @@ func (h *Held) find(k *kernel) (*rules.Slot, error) {
 // view does not show the lease, withLease looks again when the view is live and as new as
 // now, and calls gone with the reason if it does not show the lease then.
 func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
+	if !c.isOpen() { // its write has had an outcome after its answer, ErrUnavailable
+		return
+	}
 	found := func(s *rules.Slot) {
 		c.purgeTicket(s, func() { do(s) }, func() { h.withLease(c, do, gone) })
 	}

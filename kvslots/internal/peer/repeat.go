@@ -48,14 +48,35 @@ func (p *pools) repeat(b *borrow, wait time.Duration) {
 		r.finder.fire = r.find
 		put(&b.pool.repeatable, b.request, r)
 		p.start(b, 0)
-	case r.borrow.ttl != b.ttl || r.borrow.terms != b.terms:
-		a.answer(Answer{Err: ErrKeyReused})
-		b.pool.mark()
+	case r.differs(b):
+		p.refuseReused(b, wait)
 		return
 	default:
 		a.late = true
 	}
 	r.add(a, wait)
+}
+
+// differs reports whether a borrow with the request key asks for something else.
+func (r *repeatable) differs(b *borrow) bool { return r.borrow.ttl != b.ttl || r.borrow.terms != b.terms }
+
+// refuseReused refuses a borrow whose request key is that of a borrow which asks for something
+// else, if that goes on, and the session lives, in a view as new as now.
+func (p *pools) refuseReused(b *borrow, wait time.Duration) {
+	b.pool.mark()
+	p.reads.whenCurrent(b.call, func() {
+		b.pool = p.of(b.pool.id)
+		switch r := b.pool.repeatable[b.request]; {
+		case !b.session.IsZero() && !p.view.Alive(b.session):
+			b.call.answer(Answer{Err: ErrSessionGone})
+		case r != nil && r.differs(b):
+			b.call.answer(Answer{Err: ErrKeyReused})
+		default:
+			p.repeat(b, wait)
+			return
+		}
+		b.pool.mark()
+	})
 }
 
 // add adds a caller, which waits in the borrow's place.

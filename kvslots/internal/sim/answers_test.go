@@ -40,6 +40,10 @@ var answers = map[string]answerKinds{
 		often:     []error{peer.ErrNoPool, peer.ErrSessionGone, peer.ErrUnavailable, errCrashed},
 		rare:      []error{peer.ErrClosed},
 	},
+	"Abandon": {
+		successes: []string{"returned", "not returned"},
+		rare:      []error{peer.ErrNoPool, peer.ErrUnavailable, peer.ErrClosed, errCrashed},
+	},
 	"Renew": {
 		often: []error{peer.ErrNotHeld, peer.ErrNoPool, peer.ErrUnavailable},
 		rare:  []error{peer.ErrSessionGone, peer.ErrClosed, errCrashed},

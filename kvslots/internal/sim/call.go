@@ -139,6 +139,8 @@ func targetOf(r peer.Request) target {
 		return target{pool: r.Pool, session: r.Session, takes: true, wait: r.Wait}
 	case peer.Return:
 		return target{pool: r.Pool, lease: r.Lease, session: r.Session}
+	case peer.Abandon:
+		return target{pool: r.Pool, lease: r.Lease, session: r.Session}
 	case peer.Renew:
 		return target{pool: r.Pool, lease: r.Lease, session: r.Session, ttl: r.TTL}
 	case peer.Follow:

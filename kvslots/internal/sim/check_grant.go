@@ -17,7 +17,11 @@ func (k *checker) granted(c *call, hash entry.Hash) {
 	}
 	g, p := c.answer.Grant, c.facts.pool
 	k.s.met.add("granted")
-	if known := p.byHash[hash]; known != nil {
+	known := p.byHash[hash]
+	if known != nil && c.facts.key != nil && g.Fence > known.fence && !known.certainlyLive(k.s.now) {
+		known = nil // a repeat was answered with the first claim, and has returned it; the locks of one request have one lease
+	}
+	if known != nil {
 		k.grantedAgain(c, known)
 		return
 	}

@@ -77,6 +77,10 @@ func (k *checker) beginLease(c *call) {
 			c.facts.certain, c.facts.over = l.certainlyLive(now), l.overSince < now
 			l.mayEnd(now)
 		}
+	case peer.Abandon:
+		if l != nil {
+			l.mayEnd(now)
+		}
 	case peer.Renew:
 		if l != nil {
 			c.facts.certain, c.facts.over = l.certainlyLive(now), l.overSince < now
@@ -150,6 +154,10 @@ func (k *checker) answeredLease(c *call) {
 		k.granted(c, leaseOf(r.Session, c.answer.Grant.Nonce))
 	case peer.Return:
 		k.returned(c)
+	case peer.Abandon:
+		if l := c.facts.lease; l != nil && c.answer.Returned {
+			l.overSince = min(l.overSince, c.end)
+		}
 	case peer.Renew:
 		k.renewed(c, r)
 	case peer.Follow:

@@ -113,6 +113,10 @@ func (b *borrower) step() {
 		if b.lease = leaseOfClaim(r.Lease, c.answer.Grant.Claim); c.facts.key != nil {
 			b.lease = keyedLease(c.target.request, c.answer.Grant.Nonce)
 		}
+		if g := c.answer.Grant; c.facts.key != nil && !g.Resumed && b.chance(0.15) { // as a gateway that could not deliver the answer
+			b.ask(peer.Abandon{Held: peer.Held{Pool: b.pool, Lease: b.lease, Revision: g.Revision}}, func(*call) { b.think(b.step) })
+			return
+		}
 		if b.chance(0.1) {
 			b.follow(c.node)
 		}

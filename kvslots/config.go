@@ -84,8 +84,19 @@ type Config struct {
 	// natsembed.Server.
 	Room func() error
 
+	// Embedded is the server in this process that the Store's connection leads to, such as a
+	// *natsembed.Server. It stands for Sole, and for Durable and Room if these are nil: so one
+	// field configures a Store on a server of its own. nil means none.
+	Embedded EmbeddedServer
+
 	// Logger receives the Store's log messages. They contain no secrets.
 	Logger zerolog.Logger
+}
+
+// EmbeddedServer is a server in the process of its Store, which no other process can reach.
+type EmbeddedServer interface {
+	Durable(then func(error)) // see Config.Durable
+	Room() error              // see Config.Room
 }
 
 // MaxResumeGrace is the longest Config.ResumeGrace.
@@ -104,6 +115,15 @@ func (c Config) withDefaults() (Config, error) {
 	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.MaxTTL = cmp.Or(c.MaxTTL, DefaultMaxTTL)
 	c.MaxWait = cmp.Or(c.MaxWait, DefaultMaxWait)
+	if server := c.Embedded; server != nil {
+		c.Sole = true
+		if c.Durable == nil {
+			c.Durable = server.Durable
+		}
+		if c.Room == nil {
+			c.Room = server.Room
+		}
+	}
 	const year = 365 * 24 * time.Hour
 	switch {
 	case c.Replicas < 1 || c.Replicas > 5:

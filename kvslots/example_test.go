@@ -14,7 +14,7 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// A pool of one slot is a lock with a lease and a fencing token.
+// A pool of one slot is a lock with a lease and a fencing token. The server is embedded.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "kvslots")
@@ -33,7 +33,7 @@ func Example() {
 	}
 	defer nc.Close()
 
-	store, err := kvslots.Open(ctx, nc, kvslots.Config{})
+	store, err := kvslots.Open(ctx, nc, kvslots.Config{Embedded: srv})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -60,4 +60,72 @@ func Example() {
 	// position 0 and then: no resource available
 	// no slot: true
 	// returned: true <nil>
+}
+
+// A lock by name: the session and the lease are kept alive until the program ends.
+func ExampleSession_Mutex() {
+	ctx := context.Background()
+	store, stop := exampleStore(ctx) // or a client.Client: see client.Dial
+	defer stop()
+
+	session, err := kvslots.NewSession(ctx, store)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = session.Close(ctx) }()
+	deploy := session.Mutex("deploy")
+	if err := deploy.Lock(ctx); err != nil {
+		log.Fatal(err)
+	}
+	work, cancel := deploy.Context(ctx) // ends if the lock is lost
+	defer cancel()
+	fmt.Println("deploying:", work.Err() == nil, deploy.Fence() > 0)
+	fmt.Println(deploy.Unlock(ctx))
+	// Output:
+	// deploying: true true
+	// <nil>
+}
+
+func ExampleWith() {
+	ctx := context.Background()
+	store, stop := exampleStore(ctx)
+	defer stop()
+
+	accounts := uuid.New() // a pool of five test accounts
+	if _, err := store.Register(ctx, accounts, 5); err != nil {
+		log.Fatal(err)
+	}
+	err := kvslots.With(ctx, store, accounts, 30*time.Second, time.Minute, func(ctx context.Context, l *kvslots.Lease) error {
+		fmt.Println("account", l.Position())
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	// Output:
+	// account 0
+	// <nil>
+}
+
+func exampleStore(ctx context.Context) (*kvslots.Store, func()) {
+	dir, err := os.MkdirTemp("", "kvslots")
+	if err != nil {
+		log.Fatal(err)
+	}
+	srv, err := natsembed.Start(ctx, natsembed.Config{DataDir: dir})
+	if err != nil {
+		log.Fatal(err)
+	}
+	nc, err := srv.Connect()
+	if err != nil {
+		log.Fatal(err)
+	}
+	store, err := kvslots.Open(ctx, nc, kvslots.Config{Embedded: srv})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return store, func() {
+		_ = store.Close(ctx)
+		nc.Close()
+		_ = srv.Close()
+		_ = os.RemoveAll(dir)
+	}
 }

@@ -11,6 +11,16 @@ import (
 	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
+// Durable calls then once everything that the server acknowledged before the call survives a
+// power cut, as far as Config.Sync promises that: see Flusher. It is for kvslots.Config.Embedded.
+func (s *Server) Durable(then func(error)) {
+	if s.flusher == nil { // the server flushes before it acknowledges, or its clients do not wait for that
+		then(nil)
+		return
+	}
+	s.flusher.Durable(then)
+}
+
 // flushSubject is the subject, in the bucket's account, of requests to call Server.Flush. The
 // answer is the error's text, or empty.
 const flushSubject = subjects.Gateway + ".flush"

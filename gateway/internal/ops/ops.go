@@ -191,7 +191,7 @@ func performKept(ctx context.Context, s *Service, call *Call) error {
 		cancel(why)
 	})()
 	err := call.perform(kept, s, call)
-	if errors.Is(err, kvslots.ErrPlaceKept) {
+	if errors.Is(err, kvslots.ErrPlaceKept) && !errors.Is(err, wire.ErrDraining) {
 		err = context.Canceled
 	}
 	return err

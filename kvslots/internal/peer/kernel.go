@@ -37,6 +37,7 @@ type kernel struct {
 	calls    calls
 	purging  map[entry.Key]uint64 // keys whose purge is under way, and the revision that it expects
 	stopping bool                 // Close was called
+	kept     []*timer             // see keep
 	ticksAt  Instant              // when Tick is next called because the view waits; 0: it does not wait
 	counters Counters
 }

@@ -76,6 +76,7 @@ func (p *Peer) Close(now Instant) {
 	for _, c := range p.calls.all() {
 		c.end(ErrClosed)
 	}
+	p.keepNothing()
 	p.advance()
 	p.stopping = true
 	for _, c := range p.calls.all() {

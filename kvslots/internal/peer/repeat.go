@@ -58,7 +58,9 @@ func (p *pools) repeat(b *borrow, wait time.Duration) {
 }
 
 // differs reports whether a borrow with the request key asks for something else.
-func (r *repeatable) differs(b *borrow) bool { return r.borrow.ttl != b.ttl || r.borrow.terms != b.terms }
+func (r *repeatable) differs(b *borrow) bool {
+	return r.borrow.ttl != b.ttl || r.borrow.terms != b.terms
+}
 
 // refuseReused refuses a borrow whose request key is that of a borrow which asks for something
 // else, if that goes on, and the session lives, in a view as new as now.

@@ -320,3 +320,24 @@ func TestEnqueueWithKey(t *testing.T) {
 		t.Errorf("granted %+v, then %+v", g, again)
 	}
 }
+
+// A peer that closes keeps no slot for a caller that has gone: nobody would purge it.
+func TestKeptSlotIsPurgedAtClose(t *testing.T) {
+	h, b := newKeyed(t)
+	a := h.must(b)
+	h.p.Untold(&a, peer.ErrPlaceKept, h.now)
+	h.p.Close(h.now)
+	h.settle()
+	if e := h.stream[len(h.stream)-1]; !h.p.Idle() || !h.purged(b.Pool) {
+		t.Errorf("the last entry is %+v", e)
+	}
+}
+
+func (h *harness) purged(pool entry.Hash) (purged bool) {
+	for _, e := range h.stream {
+		if e.Key == slotKey(pool, 0) {
+			purged = e.Marker
+		}
+	}
+	return purged
+}

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -71,12 +72,33 @@ func (k *kernel) takeBackIn(grace time.Duration, a *Answer) {
 	}
 	switch {
 	case grace > 0:
-		k.after(grace, func() { k.reads.whenLive(purge) })
+		k.keep(grace, func() { k.reads.whenLive(purge) })
 	case k.feed.mode == live:
 		purge()
 	default:
 		k.reads.whenLive(purge)
 	}
+}
+
+// keep calls end when d has passed, or when the peer closes.
+func (k *kernel) keep(d time.Duration, end func()) {
+	if n := len(k.kept); n >= 64 && n&(n-1) == 0 { // sometimes: drop those that have ended
+		k.kept = slices.DeleteFunc(k.kept, func(t *timer) bool { return t.index == 0 })
+	}
+	t := &timer{fire: end}
+	k.kept = append(k.kept, t)
+	k.timers.start(t, k.now.Add(d))
+}
+
+// keepNothing ends what keep keeps.
+func (k *kernel) keepNothing() {
+	for _, t := range k.kept {
+		if t.index != 0 {
+			k.timers.stop(t)
+			t.fire()
+		}
+	}
+	k.kept = nil
 }
 
 // slot returns the slot that was granted, or nil if the view does not show it. The view

@@ -35,13 +35,9 @@ func (s *server) awaitStore(ctx context.Context) error {
 func (s *server) storeConfig() kvslots.Config {
 	cfg := s.settings.Store()
 	if server := s.nats.server; server != nil {
-		cfg.Sole, cfg.Room = true, server.Room // clients of its listener cannot reach the bucket
+		cfg.Embedded = server // clients of its listener cannot reach the bucket
 		if fit := int(s.settings.MaxStore / (4 * tombstoneSize)); fit > 0 && cfg.MaxTombstones > 0 {
 			cfg.MaxTombstones = min(cfg.MaxTombstones, fit)
-		}
-		// Without a Flusher the server flushes before it acknowledges, or clients do not wait for that.
-		if flusher := server.Flusher(); flusher != nil {
-			cfg.Durable = flusher.Durable
 		}
 	}
 	cfg.Logger = s.log.With().Str("component", "store").Logger()

@@ -202,5 +202,5 @@ func anyTime(answer string) string {
 	answer = regexp.MustCompile(`"expires_at":"[-0-9]+T[:0-9]+Z"`).ReplaceAllString(answer, `"expires_at":"…"`)
 	answer = regexp.MustCompile(`"(expires_at_unix|fence)":\d+`).ReplaceAllString(answer, `"$1":…`)
 	answer = regexp.MustCompile(`\bage \d+s`).ReplaceAllString(answer, `age …`)
-	return regexp.MustCompile(`(KVSLOTS_FENCE)=\d+`).ReplaceAllString(answer, `$1=…`)
+	return regexp.MustCompile(`(KVSLOTS_FENCE|fence)=\d+`).ReplaceAllString(answer, `$1=…`)
 }

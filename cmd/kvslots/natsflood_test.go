@@ -22,7 +22,7 @@ import (
 )
 
 // A client at --nats-addr is served beside a flood from another address. The figures are those of
-// gateway/natsapi/README.md, "Limits".
+// gateway/natsapi/FLOODS.md, "What a flood costs others".
 func TestFloodOverNATSSoak(t *testing.T) {
 	soak(t)
 	p := startBinary(t, buildBinary(t), "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")

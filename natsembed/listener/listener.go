@@ -3,7 +3,7 @@
 // disconnects those that flood the service or do not read. It also finds the connections that
 // are subscribed to a subject. A LineLimit bounds what clients cause in the log.
 //
-// README.md of gateway/natsapi, "What bounds a flood", says what fails without each of these.
+// gateway/natsapi/FLOODS.md, "What each part answers", says what fails without each of these.
 package listener
 
 import (

@@ -5,5 +5,5 @@
 //   - Connections finds the client that a request is from.
 //   - A Gate leaves what cannot be handled yet with the server, which disconnects the flood.
 //
-// README.md of gateway/natsapi, "What bounds a flood", says what fails without each of them.
+// gateway/natsapi/FLOODS.md, "What each part answers", says what fails without each of them.
 package admission

@@ -21,6 +21,7 @@ type session struct {
 	endCalls    int     // number of calls that end it
 	uncertain   bool    // the server may have expired it early; nothing is known for certain
 	places      map[entry.Hash]*linePlace
+	unsure      map[entry.Hash]Instant // by pool: until when an Enqueue with a request key may take effect
 }
 
 // lastUse is the last answer that used a session. The peer that gave it refreshes the session
@@ -37,7 +38,7 @@ const clockMargin = 100 * time.Millisecond
 func (k *checker) session(hash entry.Hash) *session {
 	s := k.sessions[hash]
 	if s == nil {
-		s = &session{hash: hash, endingSince: never, goneSince: never, places: map[entry.Hash]*linePlace{}}
+		s = &session{hash: hash, endingSince: never, goneSince: never, places: map[entry.Hash]*linePlace{}, unsure: map[entry.Hash]Instant{}}
 		k.sessions[hash] = s
 	}
 	return s
@@ -182,7 +183,7 @@ func (k *checker) beginLinePlace(c *call) {
 	switch c.request.(type) {
 	case peer.Enqueue, peer.Await:
 		p := c.facts.session.place(c.facts.pool.id)
-		if c.facts.place = *p; k.enqueues(c) {
+		if c.facts.place = *p; k.enqueues(c) || k.s.now < c.facts.session.unsure[c.facts.pool.id] {
 			c.facts.place.state = placeUnknown
 		}
 		p.state = placeUnknown
@@ -215,6 +216,7 @@ func (k *checker) answeredLinePlace(c *call) {
 	}
 	if k.enqueues(c) || c.facts.key != nil && c.unknown() {
 		c.facts.session.place(c.facts.pool.id).state = placeUnknown
+		c.facts.session.unsure[c.facts.pool.id] = k.s.now.Add(maxLateEffect)
 	}
 }
 

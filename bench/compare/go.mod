@@ -1,6 +1,6 @@
 module github.com/kvslots/kvslots/bench/compare
 
-go 1.26.8
+go 1.26.0
 
 require github.com/kvslots/kvslots v0.0.0
 

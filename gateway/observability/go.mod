@@ -1,6 +1,6 @@
 module github.com/kvslots/kvslots/gateway/observability
 
-go 1.26.8
+go 1.26.0
 
 require (
 	github.com/nats-io/nats.go v1.55.0

@@ -35,7 +35,15 @@ import (
 // If a gateway answers with an error, the error is a *wire.Refusal, in which errors.Is
 // finds the errors of package kvslots. If no gateway answers, the error is an
 // *Unanswered.
-type Client struct{ gateways transport }
+//
+// Borrow and Acquire repeat a request whose answer was lost, or whose gateway has waited for
+// its Config.MaxWait, until their wait is over. Each repeat has the same request key (see
+// kvslots.WithRequestKey), which the Client makes up if there is none: so it shares the place
+// in line, or the lease, of the first. Without a wait they repeat for some seconds.
+type Client struct {
+	gateways transport
+	once     bool // see Once
+}
 
 var _ kvslots.Service = (*Client)(nil)
 
@@ -44,7 +52,7 @@ var _ kvslots.Service = (*Client)(nil)
 // which gateways reply: _INBOX, _INBOX_<anything>, or what their flag
 // --nats-reply-prefixes names. It must be allowed to publish to kvslots.> (at least to
 // the subjects of the gateways, and below kvslots.confirm).
-func New(nc *nats.Conn) *Client { return &Client{&natsTransport{nc: nc}} }
+func New(nc *nats.Conn) *Client { return &Client{gateways: &natsTransport{nc: nc}} }
 
 // Config configures Dial. The zero Config is ready for use.
 type Config struct {
@@ -73,13 +81,13 @@ func Dial(at string, cfg Config) (*Client, error) {
 		if parsed.Host == "" {
 			return nil, &kvslots.RangeError{Field: "url", Range: "such as http://127.0.0.1:8080"}
 		}
-		return &Client{newHTTPTransport(at, cfg)}, nil
+		return &Client{gateways: newHTTPTransport(at, cfg)}, nil
 	}
 	nc, err := nats.Connect(at, cfg.NATS...)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{&natsTransport{nc: nc, dialled: true}}, nil
+	return &Client{gateways: &natsTransport{nc: nc, dialled: true}}, nil
 }
 
 // Close closes the NATS connection that Dial has made, or the idle HTTP connections. It
@@ -104,6 +112,9 @@ type transport interface {
 	// cause of ctx, and those of read.
 	ask(ctx context.Context, r request, read func(answer) error) error
 
+	// cancel informs the gateways that requests were canceled, which are given by their ids.
+	cancel(ids []string)
+
 	close()
 }
 
@@ -125,6 +136,11 @@ type request struct {
 	body wire.Request  // with the ids and the key, which HTTP has in the path
 	wait time.Duration // how long the gateway may wait before it answers
 	key  string        // the request key; "" for none
+
+	// unknown collects the ids of requests with an unknown outcome, which the caller
+	// cancels: the next request with the same key may take over what was granted. With
+	// nil, ask cancels them itself.
+	unknown *[]string
 
 	// undo returns the request that gives back what was granted. It is called after the
 	// answer was read. It is nil if the request grants nothing.

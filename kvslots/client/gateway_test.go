@@ -34,8 +34,15 @@ const (
 // serve serves until the test ends.
 func serve(t *testing.T) *gateways {
 	t.Helper()
+	return serveStore(t, kvslots.Config{MaxPools: maxPools})
+}
+
+// serveStore is serve with settings of the store.
+func serveStore(t *testing.T, cfg kvslots.Config) *gateways {
+	t.Helper()
 	srv := kvslotstest.Start(t, "")
-	store, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger(), MaxPools: maxPools})
+	cfg.Logger = logtest.Logger()
+	store, err := kvslots.Open(t.Context(), srv.Connect(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,9 @@ func newHTTPTransport(at string, cfg Config) *httpTransport {
 	return h
 }
 
+// cancel does nothing: closing the connection has canceled the request.
+func (h *httpTransport) cancel([]string) {}
+
 func (h *httpTransport) close() { h.client.CloseIdleConnections() }
 
 func (h *httpTransport) ask(ctx context.Context, r request, read func(answer) error) error {

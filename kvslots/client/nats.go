@@ -42,13 +42,18 @@ func (n *natsTransport) ask(ctx context.Context, r request, read func(answer) er
 		return err
 	}
 	if reply == nil || errors.Is(err, ErrNotUnderstood) {
-		n.cancel(name) // something may have been granted, or may be yet
+		// Something may have been granted, or may be yet.
+		if r.unknown != nil {
+			*r.unknown = append(*r.unknown, name)
+		} else {
+			n.cancel([]string{name})
+		}
 	}
 	if err != nil {
 		return err
 	}
 	if err := n.confirm(ctx, reply); err != nil {
-		n.cancel(name)
+		n.cancel([]string{name})
 		n.giveUp(r.undo())
 		return err
 	}
@@ -97,11 +102,13 @@ func replyError(reply *nats.Msg) error {
 	return refused
 }
 
-// cancel informs the gateways that a request was canceled. The gateway that serves it
+// cancel informs the gateways that requests were canceled. The gateway that serves one
 // takes it out of the line, or takes back what it granted.
-func (n *natsTransport) cancel(name string) {
-	m := &nats.Msg{Subject: subjects.Cancel, Header: nats.Header{wire.RequestHeader: {name}}}
-	_ = n.nc.PublishMsg(m) // fails on a closed connection, where no grant can arrive
+func (n *natsTransport) cancel(ids []string) {
+	for _, id := range ids {
+		m := &nats.Msg{Subject: subjects.Cancel, Header: nats.Header{wire.RequestHeader: {id}}}
+		_ = n.nc.PublishMsg(m) // fails on a closed connection, where no grant can arrive
+	}
 }
 
 // giveUp returns what was granted and not confirmed, without waiting for an answer. The
@@ -129,9 +136,13 @@ func (n *natsTransport) nameGrant(m *nats.Msg) (name string) {
 	return name
 }
 
+// errUnconfirmed is the error of a grant that the client has given up. It wraps
+// kvslots.ErrUnavailable.
+var errUnconfirmed = fmt.Errorf("%w: the grant could not be confirmed", kvslots.ErrUnavailable)
+
 // confirm confirms a grant, if the gateway asks for it. The client holds the grant only
 // after confirm has returned nil: the gateway takes back a grant that was not confirmed
-// in time, and then refuses the confirmation. The errors are ErrUnavailable,
+// in time, and then refuses the confirmation. The errors are errUnconfirmed,
 // ErrNotUnderstood and the cause of ctx. After each of them the caller must give up the
 // grant.
 func (n *natsTransport) confirm(ctx context.Context, grant *nats.Msg) error {
@@ -141,12 +152,14 @@ func (n *natsTransport) confirm(ctx context.Context, grant *nats.Msg) error {
 	if !strings.HasPrefix(grant.Reply, subjects.Confirm) && !strings.HasPrefix(grant.Reply, subjects.Import+".") {
 		return ErrNotUnderstood
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, confirmTimeout,
-		fmt.Errorf("%w: the grant could not be confirmed", kvslots.ErrUnavailable))
+	within, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
-	_, err := n.send(ctx, &nats.Msg{Subject: grant.Reply}, request{})
-	if _, refused := errors.AsType[*wire.Refusal](err); refused {
-		return fmt.Errorf("%w: the grant was not confirmed in time", kvslots.ErrUnavailable)
+	_, err := n.send(within, &nats.Msg{Subject: grant.Reply}, request{})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	return err
+	if err != nil {
+		return errUnconfirmed
+	}
+	return nil
 }

@@ -138,7 +138,7 @@ func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
 			if err := errors.Join(replier.Flush(), listener.Flush()); err != nil {
 				t.Fatal(err)
 			}
-			dialled := client.New(nc)
+			dialled := client.New(nc).Once()
 			err := giveUp(func(ctx context.Context) error {
 				_, err := dialled.Borrow(ctx, pool, time.Minute, time.Minute)
 				return err

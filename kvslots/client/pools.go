@@ -65,12 +65,17 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 	if err := o.Apply(opts); err != nil {
 		return nil, err
 	}
-	var lease wire.Lease
-	return c.lease(ctx, &lease, request{
-		Route: wire.Borrow, wait: wait, key: o.RequestKey,
-		body: wire.Request{ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait)},
-		undo: func() request { return returnOf(pool, lease.Lease) },
+	var lease *kvslots.Lease
+	err := c.take(ctx, wait, o.RequestKey, func(wait time.Duration, key string, unknown *[]string) (err error) {
+		var body wire.Lease
+		lease, err = c.lease(ctx, &body, request{
+			Route: wire.Borrow, wait: wait, key: key, unknown: unknown,
+			body: wire.Request{ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait)},
+			undo: func() request { return returnOf(pool, body.Lease) },
+		})
+		return err
 	})
+	return lease, err
 }
 
 // Renew is like Store.Renew. The error is errors.ErrUnsupported if the gateway's

@@ -52,8 +52,13 @@ func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource
 	if err != nil {
 		return kvslots.Grant{}, err
 	}
-	body.AcquireTimeout = new(wire.Seconds(wait))
-	return c.grant(ctx, subjects.Acquire, r, body, wait, key)
+	var g kvslots.Grant
+	err = c.take(ctx, wait, key, func(wait time.Duration, key string, unknown *[]string) (err error) {
+		body.AcquireTimeout = new(wire.Seconds(wait))
+		g, err = c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Acquire), body: body, wait: wait, key: key, unknown: unknown})
+		return err
+	})
+	return g, err
 }
 
 // Enqueue is like Store.Enqueue. If ctx ends first, the session may be in the line.
@@ -62,7 +67,7 @@ func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource
 	if err != nil {
 		return kvslots.Grant{}, false, err
 	}
-	g, err = c.grant(ctx, subjects.Enqueue, r, body, 0, key)
+	g, err = c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Enqueue), body: body, key: key})
 	return g, g.Token != "", err
 }
 
@@ -86,7 +91,7 @@ func (c *Client) Wait(ctx context.Context, session string, r kvslots.Resource, w
 		return kvslots.Grant{}, err
 	}
 	body := wire.Request{Session: session, Key: r.Key, WaitTimeout: new(wire.Seconds(wait))}
-	return c.grant(ctx, subjects.Wait, r, body, wait, "")
+	return c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Wait), body: body, wait: wait})
 }
 
 // Release is like Store.Release.
@@ -113,18 +118,17 @@ func (c *Client) Extend(ctx context.Context, session string, r kvslots.Resource,
 
 // grant sends a request for a lock or a semaphore, for which the gateway may wait. The
 // grant has no token if the session was queued.
-func (c *Client) grant(ctx context.Context, operation string, r kvslots.Resource, body wire.Request, wait time.Duration, key string) (g kvslots.Grant, err error) {
-	if !wire.IsSessionID(body.Session) {
+func (c *Client) grant(ctx context.Context, r kvslots.Resource, ask request) (g kvslots.Grant, err error) {
+	session := ask.body.Session
+	if !wire.IsSessionID(session) {
 		return g, kvslots.ErrSessionGone
 	}
+	ask.undo = func() request {
+		given := wire.Request{Session: session, Key: r.Key, Token: g.Token}
+		return request{Route: wire.ResourceRoute(r.Kind, subjects.Release), body: given}
+	}
 	sent := time.Now()
-	err = c.gateways.ask(ctx, request{
-		Route: wire.ResourceRoute(r.Kind, operation), body: body, wait: wait, key: key,
-		undo: func() request {
-			given := wire.Request{Session: body.Session, Key: r.Key, Token: g.Token}
-			return request{Route: wire.ResourceRoute(r.Kind, subjects.Release), body: given}
-		},
-	}, func(a answer) (err error) {
+	err = c.gateways.ask(ctx, ask, func(a answer) (err error) {
 		g, err = readGrant(a.body)
 		g.At = time.Now() // an answer of a gateway of an older version
 		if waited, ok := a.waited(sent); ok {

@@ -18,7 +18,7 @@ type leaseTimes struct{ ttl, wait time.Duration }
 func (t *leaseTimes) addFlags(flags *pflag.FlagSet) {
 	t.ttl = 30 * time.Second
 	flags.Var(settings.Seconds(&t.ttl, time.Second, settings.MaxDuration), "ttl", "how long the lease lasts; the gateway may grant less")
-	flags.Var(settings.Seconds(&t.wait, 0, settings.MaxDuration), "wait", "how long to wait for a slot; the gateway may wait less")
+	flags.VarP(settings.Wait(&t.wait), "wait", "w", "how long to wait for a slot; 0 does not wait")
 }
 
 const borrowHelp = `Borrow the lowest free slot, and print its lease as assignments for a shell:
@@ -27,8 +27,9 @@ const borrowHelp = `Borrow the lowest free slot, and print its lease as assignme
 
 Without a lease it prints "(exit 75)", or another exit code, so that eval fails.
 
-While no gateway can be reached, or gateways answer 429, 502, 503 or 504, kvslots tries again until --wait is over. If the
-gateway grants a shorter lease than --ttl, kvslots prints that to standard error.
+With "--wait forever" kvslots waits without a limit. While no gateway can be reached, or gateways answer 429, 502, 503 or
+504, kvslots tries again until --wait is over. It does not lose its place in the line when a gateway ends a wait after its own
+--max-wait. If the gateway grants a shorter lease than --ttl, kvslots prints that to standard error.
 
 The exit code is 75 if no slot was free in time. To hold a slot while a command runs, use "kvslots run".`
 

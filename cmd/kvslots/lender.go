@@ -45,7 +45,7 @@ func dial(at *settings.Gateway) (*lender, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &lender{client: client.New(nc), nats: nc, timeout: requestTimeout}, nil
+		return &lender{client: client.New(nc).Once(), nats: nc, timeout: requestTimeout}, nil
 	}
 	config, err := at.TLS.Config()
 	if err != nil {
@@ -55,7 +55,7 @@ func dial(at *settings.Gateway) (*lender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lender{client: over, timeout: httpTimeout}, nil
+	return &lender{client: over.Once(), timeout: httpTimeout}, nil
 }
 
 func dialNATS(at *settings.NATS, more ...nats.Option) (*nats.Conn, error) {
@@ -108,9 +108,9 @@ func (l *lender) remove(ctx context.Context, pool uuid.UUID) (deletedAnswer, err
 	})
 }
 
-func (l *lender) borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration) (leaseAnswer, error) {
+func (l *lender) borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, key kvslots.Option) (leaseAnswer, error) {
 	return l.askLease(ctx, wait, func(ctx context.Context) (*kvslots.Lease, error) {
-		return l.client.Borrow(ctx, pool, ttl, wait)
+		return l.client.Borrow(ctx, pool, ttl, wait, key)
 	})
 }
 

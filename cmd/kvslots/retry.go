@@ -23,14 +23,15 @@ const (
 )
 
 // temporary reports whether the same request may succeed later. A request that failed
-// with such an error may have been granted a slot, which is free again after its ttl.
+// with such an error may have been granted a slot, which one with the same key takes over. In
+// contrast to client.Temporary, a limit that is reached is temporary, too.
 func temporary(err error) bool {
 	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
 		return slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
 			http.StatusGatewayTimeout, wire.StatusClientGone}, refused.Status)
 	}
 	_, ok := errors.AsType[*client.Unanswered](err)
-	return ok
+	return ok || errors.Is(err, client.ErrUnconfirmed)
 }
 
 // final reports whether the gateway refuses the request for good.

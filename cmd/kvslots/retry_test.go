@@ -257,15 +257,15 @@ func TestWaitThroughRefusals(t *testing.T) {
 					return true
 				})
 				wantCall(t, 0, "ran\n", fmt.Sprintf("kvslots: HTTP status %d; trying again\n", status),
-					shell([]string{"--server", server}, `echo ran`, "--wait", "5m")...)
-				if len(asked) != 2 || waits[0] != 300 {
+					shell([]string{"--server", server}, `echo ran`, "--wait", "30s")...)
+				if len(asked) != 2 || waits[0] != 30 {
 					t.Fatalf("asked for waits of %v", waits)
 				}
 				passed := asked[1].Sub(asked[0])
 				if after != "" && passed < 2*time.Second {
 					t.Errorf("asked again after %s", passed)
 				}
-				if most := 300 - int(passed/time.Second); waits[1] >= most+1 || waits[1] >= 300 || waits[1] < most-10 {
+				if most := 30 - int(passed/time.Second); waits[1] >= most+1 || waits[1] >= 30 || waits[1] < most-10 {
 					t.Errorf("asked for a wait of %d s when %d s were left", waits[1], most)
 				}
 			})
@@ -288,7 +288,7 @@ func TestWaitIsOver(t *testing.T) {
 		{"without a wait", 503, "1", "0", exitFailed, "kvslots: HTTP status 503\n"},
 		{"refused for good", 401, "", "5m", exitFailed, "kvslots: HTTP status 401\n"},
 		{"failed", 500, "", "5m", exitFailed, "kvslots: HTTP status 500\n"},
-		{"no slot", 409, "", "5m", exitNoSlot, "kvslots: HTTP status 409\n"},
+		{"no slot", 409, "", "1s", exitNoSlot, "kvslots: HTTP status 409\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &program{url: fixedAnswer(t, 500, "")}
@@ -301,6 +301,29 @@ func TestWaitIsOver(t *testing.T) {
 			})
 			for _, args := range waiters([]string{"--server", server}, "--wait", c.wait) {
 				wantCall(t, c.code, "", c.stderr, args...)
+			}
+		})
+	}
+}
+
+// A wait goes on when the gateway ends it, since its --max-wait is over.
+func TestWaitLongerThanTheGateway(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--max-wait", "1s")
+	for _, wait := range []string{"5m", "forever"} {
+		t.Run(wait, func(t *testing.T) {
+			p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
+			asked := make(chan string, 100)
+			server := between(t, p, func(_ http.ResponseWriter, r *http.Request) bool {
+				asked <- r.Header.Get(wire.RequestKeyHeader)
+				return false
+			})
+			out, code := start(t, shell([]string{"--server", server}, `echo ran`, "--wait", wait)...)
+			if first, second := <-asked, <-asked; first == "" || first != second {
+				t.Errorf("the keys are %q and %q", first, second)
+			}
+			p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+			if got := <-code; got != 0 || out.String() != "ran\n" {
+				t.Errorf("exit code %d:\n%s", got, out)
 			}
 		})
 	}

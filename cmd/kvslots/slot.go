@@ -52,15 +52,15 @@ func (s *slot) Borrow(ctx context.Context) (lease underlease.Lease, err error) {
 	if s.lease.Lease != uuid.Nil && s.left() == 0 {
 		return lease, errors.New("the gateway's answers take too long for so short a --ttl")
 	}
-	err = s.repeat(ctx, func() (err error) {
-		lease, err = s.borrowOnce(ctx)
+	err = s.repeat(ctx, func(key kvslots.Option) (err error) {
+		lease, err = s.borrowOnce(ctx, key)
 		return err
 	})
 	return lease, err
 }
 
 // borrowOnce sends one request, and connects before if there is no connection yet.
-func (s *slot) borrowOnce(ctx context.Context) (lease underlease.Lease, err error) {
+func (s *slot) borrowOnce(ctx context.Context, key kvslots.Option) (lease underlease.Lease, err error) {
 	if s.from == nil {
 		if s.from, err = dial(s.at); err != nil {
 			return lease, err
@@ -69,7 +69,7 @@ func (s *slot) borrowOnce(ctx context.Context) (lease underlease.Lease, err erro
 	wait, sent := s.left(), boottime.Now()
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	answer, err := s.from.borrow(ctx, s.pool, s.ttl, wait)
+	answer, err := s.from.borrow(ctx, s.pool, s.ttl, wait, key)
 	if err != nil {
 		return lease, err
 	}

@@ -6,13 +6,15 @@ import (
 	"io"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 )
 
 // waiting is one wait for a slot. It may take several requests, since gateways may be
-// unreachable or refuse requests for a while.
+// unreachable, refuse requests for a while, or wait for less than this.
 type waiting struct {
 	leaseTimes
 	retry
@@ -23,22 +25,33 @@ func newWaiting(t leaseTimes, stderr io.Writer) *waiting {
 	return &waiting{leaseTimes: t, retry: retry{until: boottime.Now() + t.wait, hint: "trying again", stderr: stderr}}
 }
 
-// left returns the wait to ask a gateway for: all of --wait in the first request, and the
+// longestAsk bounds the wait of one request. A gateway that dies is noticed when that time and
+// a request's timeout are over.
+const longestAsk = time.Minute
+
+// left returns the wait to ask a gateway for: up to all of --wait in the first request, and the
 // rest of it in later ones, in whole seconds.
 func (w *waiting) left() time.Duration {
 	if !w.tried {
-		return w.wait
+		return min(w.wait, longestAsk)
 	}
-	return max(w.until-boottime.Now(), 0).Truncate(time.Second)
+	return min(max(w.until-boottime.Now(), 0).Truncate(time.Second), longestAsk)
 }
 
-// repeat calls try until it succeeds, its error is not temporary, or the wait is over.
-func (w *waiting) repeat(ctx context.Context, try func() error) error {
+// repeat calls try until it succeeds, its error is not temporary, or the wait is over. Each
+// try has the same request key, so that it takes over the place in line, or the lease, of the
+// one before.
+func (w *waiting) repeat(ctx context.Context, try func(key kvslots.Option) error) error {
+	key := uuid.NewString()
 	for {
-		err := try()
+		began := boottime.Now()
+		err := try(kvslots.WithRequestKey(key))
 		w.tried = true
-		if err == nil || !w.tryAgain(ctx, err) {
+		if err == nil || !w.tryAgain(ctx, err, boottime.Now()-began) {
 			return err
+		}
+		if errors.Is(err, client.ErrUnconfirmed) {
+			key = uuid.NewString()
 		}
 	}
 }
@@ -55,16 +68,20 @@ func (w *waiting) bounded(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeoutCause(ctx, max(w.until-boottime.Now(), 0)+answerGrace, client.ErrAnswerTimeout)
 }
 
-// tryAgain waits until it is time for the next request, and reports whether to send one.
-// A gateway waits for whole seconds only. After its refusal, requests go on for the
-// fraction of a second that is left of the wait.
-func (w *waiting) tryAgain(ctx context.Context, err error) bool {
+// tryAgain waits until it is time for the next request, after one that took a time, and reports
+// whether to send one. A gateway ends a wait after its --max-wait, and waits for whole seconds
+// only: requests go on for the fraction of a second that is left.
+func (w *waiting) tryAgain(ctx context.Context, err error, took time.Duration) bool {
 	switch {
 	case temporary(err):
 		return w.again(ctx, err)
 	case errors.Is(err, kvslots.ErrNoSlot):
 		left := w.until - boottime.Now()
-		return left > 0 && left < time.Second && sleep(ctx, min(left, firstPause))
+		if took > maxRetryPause { // the gateway has waited, and keeps the place in line for a while
+			w.pause = 0
+			return left > 0 && ctx.Err() == nil
+		}
+		return left > 0 && sleep(ctx, min(left, w.next(err)))
 	}
 	return false
 }

@@ -139,7 +139,7 @@ type request struct {
 
 	// unknown collects the ids of requests with an unknown outcome, which the caller
 	// cancels: the next request with the same key may take over what was granted. With
-	// nil, ask cancels them itself.
+	// nil, ask cancels them itself, except one with a key that was not answered.
 	unknown *[]string
 
 	// undo returns the request that gives back what was granted. It is called after the

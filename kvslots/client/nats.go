@@ -43,9 +43,11 @@ func (n *natsTransport) ask(ctx context.Context, r request, read func(answer) er
 	}
 	if reply == nil || errors.Is(err, ErrNotUnderstood) {
 		// Something may have been granted, or may be yet.
-		if r.unknown != nil {
+		_, unanswered := errors.AsType[*Unanswered](err)
+		switch {
+		case r.unknown != nil:
 			*r.unknown = append(*r.unknown, name)
-		} else {
+		case r.key == "" || !unanswered: // otherwise the caller may repeat the request
 			n.cancel([]string{name})
 		}
 	}
@@ -136,13 +138,13 @@ func (n *natsTransport) nameGrant(m *nats.Msg) (name string) {
 	return name
 }
 
-// errUnconfirmed is the error of a grant that the client has given up. It wraps
-// kvslots.ErrUnavailable.
-var errUnconfirmed = fmt.Errorf("%w: the grant could not be confirmed", kvslots.ErrUnavailable)
+// ErrUnconfirmed is returned when a grant could not be confirmed, and the client has given it
+// up. Another request for it must have another request key. It wraps kvslots.ErrUnavailable.
+var ErrUnconfirmed = fmt.Errorf("%w: the grant could not be confirmed", kvslots.ErrUnavailable)
 
 // confirm confirms a grant, if the gateway asks for it. The client holds the grant only
 // after confirm has returned nil: the gateway takes back a grant that was not confirmed
-// in time, and then refuses the confirmation. The errors are errUnconfirmed,
+// in time, and then refuses the confirmation. The errors are ErrUnconfirmed,
 // ErrNotUnderstood and the cause of ctx. After each of them the caller must give up the
 // grant.
 func (n *natsTransport) confirm(ctx context.Context, grant *nats.Msg) error {
@@ -159,7 +161,7 @@ func (n *natsTransport) confirm(ctx context.Context, grant *nats.Msg) error {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		return errUnconfirmed
+		return ErrUnconfirmed
 	}
 	return nil
 }

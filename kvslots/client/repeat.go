@@ -41,7 +41,7 @@ func Temporary(err error) bool {
 	refused, ok := errors.AsType[*wire.Refusal](err)
 	if !ok {
 		_, ok = errors.AsType[*Unanswered](err)
-		return ok
+		return ok || errors.Is(err, ErrUnconfirmed)
 	}
 	known := refused.Err != nil && !errors.Is(refused.Err, kvslots.ErrUnavailable)
 	return slices.Contains([]int{
@@ -97,7 +97,7 @@ func (t *taking) again(ctx context.Context, err error, sent time.Time) bool {
 	now, until := time.Now(), t.until
 	_, unanswered := errors.AsType[*Unanswered](err)
 	switch {
-	case errors.Is(err, errUnconfirmed) && !t.given:
+	case errors.Is(err, ErrUnconfirmed) && !t.given:
 		t.key = "" // the client has given up what was granted for the old one
 	case errors.Is(err, kvslots.ErrNoSlot):
 		if now.Sub(sent) > longestPause { // the gateway has waited, and keeps the place in line

@@ -50,6 +50,29 @@ func Seconds(target *time.Duration, min, max time.Duration) flagValue[time.Durat
 	return multiple(target, time.Second, "a duration in whole seconds", min, max)
 }
 
+// Forever is the value of Wait for the word forever. It can be added to a time.
+const Forever = 100 * 365 * 24 * time.Hour
+
+const forever = "forever"
+
+// Wait is a flag such as "30s", or "forever". A bare number is seconds; 0 is no wait.
+func Wait(target *time.Duration) flagValue[time.Duration] {
+	value := Seconds(target, 0, MaxDuration)
+	seconds := value.parse
+	value.kind = "duration|forever"
+	value.parse = func(text string) (time.Duration, error) {
+		if text == forever {
+			return Forever, nil
+		}
+		wait, err := seconds(text)
+		if err != nil {
+			err = fmt.Errorf("%w, or %s", err, forever)
+		}
+		return wait, err
+	}
+	return value
+}
+
 // multiple is a flag that takes a multiple of unit in a range.
 func multiple(target *time.Duration, unit time.Duration, format string, min, max time.Duration) flagValue[time.Duration] {
 	return flagValue[time.Duration]{target, "duration", func(text string) (time.Duration, error) {
@@ -72,6 +95,8 @@ func parseDuration(text string) (time.Duration, error) {
 // FormatDuration formats a duration as Duration reads it.
 func FormatDuration(value time.Duration) string {
 	switch {
+	case value == Forever:
+		return forever
 	case value != 0 && value%time.Hour == 0:
 		return strconv.Itoa(int(value/time.Hour)) + "h"
 	case value%time.Second == 0:

@@ -51,7 +51,7 @@ func dial(at *settings.Gateway) (*lender, error) {
 	if err != nil {
 		return nil, err
 	}
-	over, err := client.Dial(at.Server, client.Config{Token: at.Token.Value, TLS: config})
+	over, err := client.Dial(strings.Join(at.Servers(), ","), client.Config{Token: at.Token.Value, TLS: config})
 	if err != nil {
 		return nil, err
 	}

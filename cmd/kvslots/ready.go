@@ -27,7 +27,7 @@ func readyCommand(env settings.Environment) *cobra.Command {
 		Use:   "ready",
 		Short: "Ask a gateway whether it is ready",
 		Long: "Ask the gateway at --server whether it is ready for borrowers, as load balancers do with /ready. No token is\n" +
-			"needed. The exit code is 0 if it is ready, and 1 if it is not or does not answer.",
+			"needed. The exit code is 0 if it is ready, or one of several is, and 1 if not.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := load(command, env, &from); err != nil {
@@ -39,7 +39,7 @@ func readyCommand(env settings.Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sync, err := askReady(ctx, from.Server, config)
+			sync, err := askAnyReady(ctx, from.Servers(), config)
 			if err != nil {
 				return err
 			}
@@ -50,6 +50,22 @@ func readyCommand(env settings.Environment) *cobra.Command {
 	from.AddReadyFlags(command.Flags())
 	command.Flags().Var(settings.Duration(&timeout, time.Millisecond, time.Hour), "timeout", "how long to wait for the answer")
 	return command
+}
+
+// askAnyReady asks servers in turn, until one is ready, and gives each an equal share of the time.
+func askAnyReady(ctx context.Context, servers []string, config *tls.Config) (sync string, err error) {
+	var failed []error
+	for i, server := range servers {
+		end, _ := ctx.Deadline()
+		within, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(len(servers)-i))
+		sync, err := askReady(within, server, config)
+		cancel()
+		if err == nil {
+			return sync, nil
+		}
+		failed = append(failed, err)
+	}
+	return "", errors.Join(failed...)
 }
 
 // askReady returns what a gateway that is ready says about its durability. Otherwise

@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -72,22 +73,41 @@ type Config struct {
 	NATS []nats.Option
 }
 
-// Dial returns a Client for the gateways at a URL. A URL with the scheme http or https
-// is that of a gateway, or of a proxy in front of several; Dial sends nothing, and
-// returns a *kvslots.RangeError for an invalid URL. Dial passes any other URL to
+// Dial returns a Client for the gateways at a URL, or at several, separated by commas. URLs
+// with the scheme http or https are those of gateways, or of a proxy in front of several. A
+// request that one does not answer, or refuses with a status of 500 or more, is sent to the
+// next one; the next request begins with the one that has answered. Dial sends nothing to
+// them, and returns a *kvslots.RangeError for an invalid URL. Dial passes any other URLs to
 // nats.Connect, and returns its errors.
 func Dial(at string, cfg Config) (*Client, error) {
-	if parsed, err := url.Parse(at); err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") {
-		if parsed.Host == "" {
-			return nil, &kvslots.RangeError{Field: "url", Range: "such as http://127.0.0.1:8080"}
-		}
-		return &Client{gateways: newHTTPTransport(at, cfg)}, nil
+	if isHTTP(at) {
+		return dialHTTP(strings.Split(at, ","), cfg)
 	}
 	nc, err := nats.Connect(at, cfg.NATS...)
 	if err != nil {
 		return nil, err
 	}
 	return &Client{gateways: &natsTransport{nc: nc, dialled: true}}, nil
+}
+
+func isHTTP(at string) bool {
+	at = strings.ToLower(strings.TrimSpace(at))
+	return strings.HasPrefix(at, "http:") || strings.HasPrefix(at, "https:")
+}
+
+func dialHTTP(urls []string, cfg Config) (*Client, error) {
+	s := &servers{}
+	for _, at := range urls {
+		at = strings.TrimSpace(at)
+		if parsed, err := url.Parse(at); err != nil || !isHTTP(at) || parsed.Host == "" {
+			return nil, &kvslots.RangeError{Field: "url", Range: "such as http://127.0.0.1:8080"}
+		}
+		s.all = append(s.all, newHTTPTransport(at, cfg))
+	}
+	if len(s.all) == 1 {
+		return &Client{gateways: s.all[0]}, nil
+	}
+	return &Client{gateways: s}, nil
 }
 
 // Close closes the NATS connection that Dial has made, or the idle HTTP connections. It
@@ -139,7 +159,7 @@ type request struct {
 
 	// unknown collects the ids of requests with an unknown outcome, which the caller
 	// cancels: the next request with the same key may take over what was granted. With
-	// nil, ask cancels them itself, except one with a key that was not answered.
+	// nil, ask cancels them itself.
 	unknown *[]string
 
 	// undo returns the request that gives back what was granted. It is called after the

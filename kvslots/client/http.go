@@ -6,9 +6,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -31,6 +33,7 @@ func newHTTPTransport(at string, cfg Config) *httpTransport {
 		own := http.DefaultTransport.(*http.Transport).Clone()
 		own.MaxIdleConnsPerHost = own.MaxIdleConns // there is one host
 		own.TLSClientConfig = cfg.TLS
+		own.DialContext = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second}).DialContext
 		h.client.Transport = own
 	}
 	// A redirect would show the pool's id and the token to another server.
@@ -52,12 +55,12 @@ func (h *httpTransport) ask(ctx context.Context, r request, read func(answer) er
 	}
 	response, err := h.client.Do(message)
 	if err != nil {
-		return failure(ctx, err)
+		return unanswered(ctx, err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return failure(ctx, err)
+		return unanswered(ctx, err)
 	}
 	switch response.StatusCode {
 	case http.StatusOK:
@@ -119,9 +122,9 @@ func unsupportedIfUnknownPath(refused *wire.Refusal) error {
 	return refused
 }
 
-// failure returns the error of a request without an answer. It is an *Unanswered, unless
+// unanswered returns the error of a request without an answer. It is an *Unanswered, unless
 // the TLS handshake failed in a way in which a repeated one would fail, too.
-func failure(ctx context.Context, err error) error {
+func unanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -43,11 +43,9 @@ func (n *natsTransport) ask(ctx context.Context, r request, read func(answer) er
 	}
 	if reply == nil || errors.Is(err, ErrNotUnderstood) {
 		// Something may have been granted, or may be yet.
-		_, unanswered := errors.AsType[*Unanswered](err)
-		switch {
-		case r.unknown != nil:
+		if r.unknown != nil {
 			*r.unknown = append(*r.unknown, name)
-		case r.key == "" || !unanswered: // otherwise the caller may repeat the request
+		} else {
 			n.cancel([]string{name})
 		}
 	}

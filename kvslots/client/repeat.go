@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -65,7 +66,7 @@ type taking struct {
 // wait is over, or it fails for good.
 func (c *Client) take(ctx context.Context, wait time.Duration, key string, ask func(wait time.Duration, key string, unknown *[]string) error) error {
 	if c.once {
-		return ask(wait, key, nil)
+		return c.takeOnce(wait, key, ask)
 	}
 	t := &taking{Client: c, wait: wait, until: time.Now().Add(wait), key: key, given: key != ""}
 	for {
@@ -85,6 +86,17 @@ func (c *Client) take(ctx context.Context, wait time.Duration, key string, ask f
 			return err
 		}
 	}
+}
+
+// takeOnce calls ask once. What may be granted yet is canceled, unless the caller can repeat the
+// request with its own key.
+func (c *Client) takeOnce(wait time.Duration, key string, ask func(wait time.Duration, key string, unknown *[]string) error) error {
+	var unknown []string
+	err := ask(wait, cmp.Or(key, uuid.NewString()), &unknown)
+	if _, unanswered := errors.AsType[*Unanswered](err); key == "" || !unanswered {
+		c.gateways.cancel(unknown)
+	}
+	return err
 }
 
 // left returns the wait to ask a gateway for, which waits for whole seconds.

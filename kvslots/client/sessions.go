@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/subjects"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -67,7 +69,7 @@ func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource
 	if err != nil {
 		return kvslots.Grant{}, false, err
 	}
-	g, err = c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Enqueue), body: body, key: key})
+	g, err = c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Enqueue), body: body, key: cmp.Or(key, uuid.NewString())})
 	return g, g.Token != "", err
 }
 

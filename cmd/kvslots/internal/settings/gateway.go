@@ -3,6 +3,7 @@ package settings
 import (
 	"io"
 	"net/url"
+	"slices"
 
 	"github.com/spf13/pflag"
 )
@@ -15,8 +16,8 @@ const (
 // Gateway has the flags that choose a gateway, and how to reach it. A command that declares
 // only some of them leaves the others empty.
 type Gateway struct {
-	Server string
-	Token  Token // for Server
+	Server string // URLs separated by commas; may contain a password
+	Token  Token  // for Server
 	TLS    ClientTLS
 	NATS   NATS
 }
@@ -45,8 +46,35 @@ func (g *Gateway) AddBenchFlags(flags *pflag.FlagSet) {
 }
 
 func (g *Gateway) addServerFlag(flags *pflag.FlagSet) {
-	flags.StringVar(&g.Server, serverFlag, defaultServer, "call this gateway, over HTTP")
+	g.Server = defaultServer
+	flags.Var(&servers{target: &g.Server}, serverFlag, "call the gateway at this URL, over HTTP; of several, comma-separated or repeated, the first that answers")
 }
+
+// servers is a flag that takes URLs, separated by commas. It may be repeated.
+type servers struct {
+	target *string
+	given  bool
+}
+
+func (s *servers) Set(text string) error {
+	if s.given {
+		text = *s.target + "," + text
+	}
+	*s.target, s.given = text, true
+	return nil
+}
+
+func (s *servers) String() string {
+	if s.target == nil { // pflag calls String on a zero value
+		return ""
+	}
+	return *s.target
+}
+
+func (s *servers) Type() string { return "urls" }
+
+// Servers returns the URLs of Server.
+func (g *Gateway) Servers() []string { return splitList(g.Server) }
 
 func (g *Gateway) check(flags *pflag.FlagSet, stdin io.Reader) error {
 	var found problems
@@ -54,7 +82,8 @@ func (g *Gateway) check(flags *pflag.FlagSet, stdin io.Reader) error {
 	if g.NATS.URL != "" {
 		found.add(g.NATS.check(flags, nil))
 	} else if flags.Changed(serverFlag) {
-		found.when(!isServer(g.Server), "--server must be a URL such as %s, with a port between 1 and 65535", defaultServer)
+		wrong := len(g.Servers()) == 0 || slices.ContainsFunc(g.Servers(), func(text string) bool { return !isServer(text) })
+		found.when(wrong, "--server must be a URL such as %s, with a port between 1 and 65535, or several, separated by commas", defaultServer)
 	}
 	if err := found.err(); err != nil {
 		return err

@@ -1,0 +1,96 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+const (
+	// connectTimeout bounds an attempt to connect to a server over HTTP.
+	connectTimeout = 5 * time.Second
+
+	// turnTimeout is how long one of several servers may take for a request, in addition to
+	// the request's wait, before the next one is asked.
+	turnTimeout = 5 * time.Second
+)
+
+// servers sends each request to several servers in turn, until one answers. It begins with
+// the one that has answered last.
+type servers struct {
+	all   []transport
+	first atomic.Int64 // index in all, modulo its length
+}
+
+func (s *servers) ask(ctx context.Context, r request, read func(answer) error) error {
+	first, n := s.first.Load(), int64(len(s.all))
+	var failed []error
+	for i := range n {
+		err := s.askOne(ctx, s.all[(first+i)%n], r, read, n-i)
+		if !elsewhere(err) {
+			s.first.CompareAndSwap(first, first+i)
+			return err
+		}
+		if ctx.Err() != nil { // the next request begins with the next server
+			s.first.CompareAndSwap(first, first+i+1)
+			return err
+		}
+		failed = append(failed, err)
+	}
+	return failure(failed)
+}
+
+// askOne asks a server, within its share of the time if others are left to be asked.
+func (s *servers) askOne(ctx context.Context, server transport, r request, read func(answer) error, left int64) error {
+	if left > 1 {
+		within := r.wait + turnTimeout
+		if end, ok := ctx.Deadline(); ok {
+			within = min(within, time.Until(end)/time.Duration(left))
+		}
+		turn, cancel := context.WithTimeoutCause(ctx, within, ErrAnswerTimeout)
+		defer cancel()
+		ctx = turn
+	}
+	return server.ask(ctx, r, read)
+}
+
+// elsewhere reports whether another server may answer a request that has failed with err.
+func elsewhere(err error) bool {
+	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
+		return Temporary(err) && refused.Status >= http.StatusInternalServerError
+	}
+	return err != nil && Temporary(err)
+}
+
+// failure returns the error of a request that all servers have failed: a refusal, since it says
+// when to try again, or what became of the request at each server.
+func failure(failed []error) error {
+	var texts []string
+	for _, err := range failed {
+		if _, ok := errors.AsType[*wire.Refusal](err); ok {
+			return err
+		}
+		if !slices.Contains(texts, err.Error()) {
+			texts = append(texts, err.Error())
+		}
+	}
+	return &Unanswered{errors.New(strings.Join(texts, "; "))}
+}
+
+func (s *servers) cancel(ids []string) {
+	for _, server := range s.all {
+		server.cancel(ids)
+	}
+}
+
+func (s *servers) close() {
+	for _, server := range s.all {
+		server.close()
+	}
+}

@@ -22,7 +22,9 @@ the variables with credentials of kvslots, such as KVSLOTS_AUTH_TOKEN.
 Exit codes of kvslots itself: 75, no slot was free in time, and the command did not run; 124, kvslots ended the command
 because its lease was lost or about to end; 126 and 127, the command cannot be executed or found.
 
-kvslots renews the lease while the command runs. If no gateway can be reached, the lease ends --ttl after the last renewal.
+kvslots renews the lease while the command runs, every twentieth of --ttl. With the default --ttl of 30s the command survives
+25 s without a gateway; "--ttl 10m" makes that 9 minutes, and a slot whose machine fails is then free after 10 minutes.
+If no gateway can be reached, the lease ends --ttl after the last renewal.
 Before that, kvslots sends SIGTERM to the command, and SIGKILL after --kill-after: early enough for the command to end before
 its lease, even if the machine was suspended meanwhile. If kvslots itself is killed, Linux kills the command as well; on other
 systems the command continues without a lease.
@@ -35,8 +37,8 @@ ignore it.
 
 With "--wait forever" kvslots waits without a limit. While no gateway can be reached, or gateways answer 429, 502, 503 or
 504, kvslots tries again until --wait is over. When
-the command has ended, kvslots tries to return the slot until its lease ends, or kvslots gets a second signal. If the
-gateway grants a shorter lease than --ttl, kvslots prints that to standard error.
+the command has ended, kvslots tries to return the slot until its lease ends, or kvslots gets a second signal, and for 5 s at
+most if kvslots has ended the command. If the gateway grants a shorter lease than --ttl, kvslots prints that to standard error.
 
 With --json the lease is printed to standard output before the command starts.`
 
@@ -48,7 +50,7 @@ func runCommand(env settings.Environment) *cobra.Command {
 		func(flags *pflag.FlagSet) {
 			t.addFlags(flags)
 			flags.Var(settings.Duration(&killAfter, 0, time.Hour), "kill-after",
-				"time for the command to end after SIGTERM; 0 means a third of --ttl, at most 10s")
+				"time for the command to end after SIGTERM; 0 means a fifteenth of --ttl, 1s to 10s")
 		},
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			dash := p.ArgsLenAtDash()

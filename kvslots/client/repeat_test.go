@@ -211,9 +211,10 @@ func TestRepeatsAreCanceledTogether(t *testing.T) {
 		_, err := c.Borrow(ctx, uuid.New(), time.Minute, time.Hour) // nobody answers at first
 		served <- err
 	}()
+	requests := 0
 	sub, err := nc.Subscribe("kvslots.borrow", func(m *nats.Msg) {
 		asked <- m
-		if len(asked) == 1 {
+		if requests++; requests == 1 {
 			h := nats.Header{micro.ErrorCodeHeader: {"409"}, micro.ErrorHeader: {"no slot"}}
 			h.Set(wire.ErrorHeader, "no_slot")
 			_ = m.RespondMsg(&nats.Msg{Header: h})

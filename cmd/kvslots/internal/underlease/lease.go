@@ -39,12 +39,27 @@ type Lease struct {
 // Margin returns the time between the latest end of the command and the end of a lease.
 // It allows for late delivery of signals, and for clocks of different speed.
 func Margin(ttl time.Duration) time.Duration {
-	return min(max(ttl/10, 250*time.Millisecond), 2*time.Second)
+	return min(max(ttl/40, 250*time.Millisecond), 2*time.Second)
 }
 
 // DefaultKillAfter returns a Config.KillAfter that leaves most of a lease to the command.
 func DefaultKillAfter(ttl time.Duration) time.Duration {
-	return min(ttl/3, 10*time.Second)
+	return min(max(ttl/15, min(ttl/3, time.Second)), 10*time.Second)
+}
+
+// Survives returns for how long no server has to answer renewals, at least, before the command
+// is ended.
+func Survives(ttl, killAfter time.Duration) time.Duration {
+	return ttl - Margin(ttl) - killAfter - renewAfter(ttl)
+}
+
+// renewAfter returns the age at which a lease is renewed: so early that the command survives
+// most of the ttl without a server.
+func renewAfter(ttl time.Duration) time.Duration { return max(ttl/20, min(ttl/3, time.Second)) }
+
+// retryAfter returns the pause after a renewal that failed.
+func retryAfter(ttl time.Duration) time.Duration {
+	return min(max(ttl/60, 100*time.Millisecond), 500*time.Millisecond)
 }
 
 // killAt returns the time at which the command must be killed.
@@ -53,7 +68,7 @@ func (l Lease) killAt() time.Duration { return l.Began + l.TTL - Margin(l.TTL) }
 // termAt returns the time for SIGTERM, if the command may take killAfter to end.
 func (l Lease) termAt(killAfter time.Duration) time.Duration { return l.killAt() - killAfter }
 
-func (l Lease) renewAt() time.Duration { return l.Began + l.TTL/3 }
+func (l Lease) renewAt() time.Duration { return l.Began + renewAfter(l.TTL) }
 
 // fresh reports whether at least half of the command's time under the lease is left.
 func (l Lease) fresh(now, killAfter time.Duration) bool {

@@ -12,11 +12,11 @@ func TestLease(t *testing.T) {
 		ttl, waited, kill   time.Duration
 		term, last, renewal time.Duration // from when it was asked for
 	}{
-		{"usual", 30 * s, 0, 10 * s, 18 * s, 28 * s, 10 * s},
-		{"long", 3600 * s, 0, 10 * s, 3588 * s, 3598 * s, 1200 * s},
-		{"short", 3 * s, 0, s, 1700 * time.Millisecond, 2700 * time.Millisecond, s},
+		{"usual", 30 * s, 0, 2 * s, 27250 * time.Millisecond, 29250 * time.Millisecond, 1500 * time.Millisecond},
+		{"long", 3600 * s, 0, 10 * s, 3588 * s, 3598 * s, 180 * s},
+		{"short", 3 * s, 0, s, 1750 * time.Millisecond, 2750 * time.Millisecond, s},
 		{"shortest", s, 0, s / 4, 500 * time.Millisecond, 750 * time.Millisecond, s / 3},
-		{"after a wait that is known", 30 * s, 5 * s, 10 * s, 23 * s, 33 * s, 15 * s},
+		{"after a wait that is known", 30 * s, 5 * s, 10 * s, 24250 * time.Millisecond, 34250 * time.Millisecond, 6500 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const sent = 1000 * s
@@ -45,6 +45,18 @@ func TestDefaultKillAfter(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 2 * time.Second, 30 * time.Second, time.Hour} {
 		if DefaultKillAfter(ttl)+Margin(ttl) >= ttl {
 			t.Errorf("a ttl of %s leaves nothing to the command", ttl)
+		}
+	}
+}
+
+// With the default settings of run, the command survives 25 s without a server, and retries
+// of the renewal do not exceed that.
+func TestSurvives(t *testing.T) {
+	for ttl, least := range map[time.Duration]time.Duration{
+		30 * time.Second: 25 * time.Second, time.Minute: 50 * time.Second, 10 * time.Minute: 9 * time.Minute, 3 * time.Second: 500 * time.Millisecond,
+	} {
+		if got := Survives(ttl, DefaultKillAfter(ttl)) - retryAfter(ttl); got < least {
+			t.Errorf("a ttl of %s survives %s", ttl, got)
 		}
 	}
 }

@@ -60,6 +60,7 @@ func (r *runner) supervise(ctx context.Context, lease Lease, child *child) int {
 		<-s.renewals
 	}
 	if s.ending {
+		r.lost = true
 		return ExitLost
 	}
 	return child.code()
@@ -173,14 +174,13 @@ func (s *supervision) renewed(got renewal) {
 // after a gateway that cannot renew: during an upgrade the next request may reach a
 // newer gateway.
 func (s *supervision) pauseAfter(err error) time.Duration {
-	pause := s.lease.TTL / 20
 	if !errors.Is(err, errors.ErrUnsupported) {
 		left := max(s.lease.termAt(s.KillAfter)-boottime.Now(), 0)
-		return max(min(pause, time.Second), min(s.Slot.RetryAfter(err), left/2))
+		return max(retryAfter(s.lease.TTL), min(s.Slot.RetryAfter(err), left/2))
 	}
 	if !s.noRenewal {
 		s.noRenewal = true
 		s.Printf("the gateway cannot renew leases; the command has to end before its lease does")
 	}
-	return max(pause, time.Second)
+	return max(s.lease.TTL/20, time.Second)
 }

@@ -68,7 +68,7 @@ type Config struct {
 //
 // Run passes signals to this process on to the command. While no command is running, the
 // first signal that asks to end ends the wait for a lease, and a second one ends the
-// attempts to return the lease.
+// attempts to return the lease. After ExitLost they end within 5 s.
 func Run(ctx context.Context, cfg Config) (code int, err error) {
 	// If the command does not exist, do not borrow.
 	if _, err := exec.LookPath(cfg.Command.Args[0]); err != nil {
@@ -87,15 +87,26 @@ func Run(ctx context.Context, cfg Config) (code int, err error) {
 		return 0, err
 	}
 	code, err = r.use(ctx, lease)
-	r.signals.during(ctx, func(_, hurry context.Context) { r.giveBack(hurry) })
+	r.signals.during(ctx, func(_, hurry context.Context) {
+		if r.lost {
+			var cancel context.CancelFunc
+			hurry, cancel = context.WithTimeout(hurry, lostTimeout)
+			defer cancel()
+		}
+		r.giveBack(hurry)
+	})
 	return code, err
 }
+
+// lostTimeout bounds the return of a lease that has ended, as far as Run knows.
+const lostTimeout = 5 * time.Second
 
 // runner is one call of Run.
 type runner struct {
 	Config
 	shared  bool // whether the command is in the process group of this process
 	signals *signals
+	lost    bool // the command was ended because of the lease
 }
 
 // obtain borrows a lease. If a signal ends the wait, obtain returns a SignalError, and

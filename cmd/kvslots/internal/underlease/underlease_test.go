@@ -103,6 +103,25 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// silentSlot never answers a return.
+type silentSlot struct{ fakeSlot }
+
+func (s *silentSlot) Return(ctx context.Context) error {
+	s.calls = append(s.calls, "return")
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// When the lease has ended, the end of Run is not held up by servers that do not answer.
+func TestRunDoesNotWaitToReturnALostLease(t *testing.T) {
+	slot := &silentSlot{fakeSlot{ttl: time.Hour, answers: []answer{{late: time.Hour * 2 / 5}, {err: ErrLost}}}}
+	cfg := config(&slot.fakeSlot, &strings.Builder{}, "/bin/sh", "-c", `while :; do sleep 0.02; done`)
+	cfg.Slot = slot
+	if code, err := Run(t.Context(), cfg); code != ExitLost || err != nil || slot.asked() != "borrow renew return" {
+		t.Errorf("%d, %v; asked: %s", code, err, slot.asked())
+	}
+}
+
 func TestRunWithoutACommand(t *testing.T) {
 	for name, want := range map[string]struct {
 		code  int

@@ -16,9 +16,13 @@ import (
 type leaseTimes struct{ ttl, wait time.Duration }
 
 func (t *leaseTimes) addFlags(flags *pflag.FlagSet) {
+	t.addTTL(flags)
+	flags.VarP(settings.Wait(&t.wait), "wait", "w", "how long to wait for a slot; 0 does not wait")
+}
+
+func (t *leaseTimes) addTTL(flags *pflag.FlagSet) {
 	t.ttl = 30 * time.Second
 	flags.Var(settings.Seconds(&t.ttl, time.Second, settings.MaxDuration), "ttl", "how long the lease lasts; the gateway may grant less")
-	flags.VarP(settings.Wait(&t.wait), "wait", "w", "how long to wait for a slot; 0 does not wait")
 }
 
 const borrowHelp = `Borrow the lowest free slot, and print its lease as assignments for a shell:

@@ -79,7 +79,8 @@ func rootCommand(env settings.Environment) *cobra.Command {
 	root.AddCommand(
 		serveCommand(env), checkConfigCommand(env),
 		registerCommand(env), inspectCommand(env), watchCommand(env), deleteCommand(env),
-		borrowCommand(env), returnCommand(env), runCommand(env),
+		borrowCommand(env), renewCommand(env), returnCommand(env),
+		runCommand(env), lockCommand(env), semCommand(env),
 		backupCommand(env), restoreCommand(env),
 		limitCommand(env), benchCommand(env), readyCommand(env),
 		completionCommand(), manCommand(), versionCommand(),

@@ -96,7 +96,7 @@ func (p *poolCommand) fail(err error) error {
 			return err
 		}
 	}
-	if errors.Is(err, kvslots.ErrNoSlot) {
+	if _, coded := errors.AsType[exitError](err); !coded && errors.Is(err, kvslots.ErrNoSlot) {
 		return exitError{exitNoSlot, err}
 	}
 	return err

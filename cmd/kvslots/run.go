@@ -1,18 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"os"
-	"os/exec"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const runHelp = `Borrow a slot, run the command, return the slot when the command ends, and exit with the command's exit code, or 128+n
@@ -40,72 +36,80 @@ With "--wait forever" kvslots waits without a limit. While no gateway can be rea
 the command has ended, kvslots tries to return the slot until its lease ends, or kvslots gets a second signal, and for 5 s at
 most if kvslots has ended the command. If the gateway grants a shorter lease than --ttl, kvslots prints that to standard error.
 
+With --also the command runs while slots of several pools are held. They are taken in one order for all processes, so that
+no two of them wait for each other; if one is not free in time, none is held. KVSLOTS_FENCE and the like are those of the
+first pool, and KVSLOTS_FENCES, KVSLOTS_POSITIONS and KVSLOTS_LEASES have those of all, separated by commas.
+
 With --json the lease is printed to standard output before the command starts.`
 
 func runCommand(env settings.Environment) *cobra.Command {
-	var t leaseTimes
-	var killAfter time.Duration
+	var o runOptions
 	command := newPoolCommand(env, "run [<pool>] [--ttl 30s] [--wait 5s] [flags] -- command [argument…]",
 		"Run a command while holding a slot", runHelp, nil,
-		func(flags *pflag.FlagSet) {
-			t.addFlags(flags)
-			flags.Var(settings.Duration(&killAfter, 0, time.Hour), "kill-after",
-				"time for the command to end after SIGTERM; 0 means a fifteenth of --ttl, 1s to 10s")
-		},
+		func(flags *pflag.FlagSet) { o.addFlags(flags, 0, "slot", "another <pool>") },
 		func(ctx context.Context, p *poolCommand, args []string) error {
-			dash := p.ArgsLenAtDash()
-			if dash < 0 || dash == len(args) {
-				return settings.Usagef("the command is missing: put it after --")
-			}
-			if dash > 1 {
-				return settings.Usagef("only the pool and flags may come before --")
-			}
-			killAfter, err := timeToEnd(killAfter, "ttl", t.ttl)
+			before, argv, err := o.load(p.Command, args)
 			if err != nil {
 				return err
 			}
-			s, err := p.slot(t, args[:dash])
+			if len(before) > 1 {
+				return settings.Usagef("only the pool and flags may come before --")
+			}
+			s, err := p.slots(o.leaseTimes, before, o.also)
 			if err != nil {
 				return err
 			}
 			defer s.close()
-			return p.fail(runUnder(ctx, p.Command, args[dash:], underlease.Config{Slot: s, KillAfter: killAfter}, func() ([]string, error) {
-				s.printShortfall()
-				if !p.json {
-					return s.lease.environment(), nil
-				}
-				return s.lease.environment(), p.answer(nil, s.lease)
-			}))
+			err = o.runUnder(ctx, p.Command, s, argv, func() error { return p.printLeases(s) })
+			return o.conflict(p.fail(err))
 		})
 	command.DisableFlagsInUseLine = true // flags come before the command
 	return command
 }
 
-// timeToEnd returns --kill-after, or its default if it is 0. It must leave the command time
-// to run under a lease whose length is given with flag.
-func timeToEnd(killAfter time.Duration, flag string, ttl time.Duration) (time.Duration, error) {
-	killAfter = cmp.Or(killAfter, underlease.DefaultKillAfter(ttl))
-	if margin := underlease.Margin(ttl); killAfter+margin >= ttl {
-		return 0, settings.Usagef("--kill-after must be less than --%s, by more than %s: the command would have no time to run", flag, settings.FormatDuration(margin))
+// slots returns the slot of the pool in args, or several, if other pools are given.
+func (p *poolCommand) slots(t leaseTimes, args, also []string) (holding, error) {
+	if len(args) == 1 && !strings.HasPrefix(args[0], "@") {
+		if _, err := wire.ParseID("", args[0]); err != nil {
+			return nil, settings.Usagef("<pool> must be a UUID; to hold a lock by its name, use kvslots lock NAME")
+		}
 	}
-	return killAfter, nil
+	var members []member
+	for _, pool := range append([][]string{args}, split(also)...) {
+		s, err := p.slot(t, pool)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, s)
+	}
+	h := newSeveral(members)
+	if h == nil {
+		return nil, settings.Usagef("--also must be another pool each time")
+	}
+	return h, nil
 }
 
-// runUnder runs argv under a lease, with the streams of command. granted is called when the
-// lease is granted, and returns the variables to add to the environment of argv.
-func runUnder(ctx context.Context, command *cobra.Command, argv []string, cfg underlease.Config, granted func() ([]string, error)) error {
-	child := exec.Command(argv[0], argv[1:]...)
-	child.Stdin, child.Stdout, child.Stderr = command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr()
-	cfg.Command = child
-	cfg.Prepare = func() error {
-		environment, err := granted()
-		child.Env = append(settings.WithoutSecrets(os.Environ()), environment...)
-		return err
+// split returns each argument as a list of its own.
+func split(arguments []string) (each [][]string) {
+	for _, argument := range arguments {
+		each = append(each, []string{argument})
 	}
-	cfg.Printf = func(format string, v ...any) { fmt.Fprintf(command.ErrOrStderr(), "kvslots: "+format+"\n", v...) }
-	code, err := underlease.Run(ctx, cfg)
-	if code != exitDone {
-		return exitError{code, err}
+	return each
+}
+
+// printLeases prints the leases with --json, each on a line.
+func (p *poolCommand) printLeases(h holding) error {
+	if !p.json {
+		return nil
 	}
-	return err
+	all, ok := h.(*several)
+	if !ok {
+		return p.answer(nil, h.(*slot).lease)
+	}
+	for _, m := range all.given {
+		if err := p.answer(nil, m.(*slot).lease); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -23,7 +23,7 @@ const (
 	minReturnTimeout = time.Second
 )
 
-// slot is a slot that the command borrows from a pool. It implements underlease.Slot.
+// slot is a slot that the command borrows from a pool. It implements member.
 type slot struct {
 	*waiting
 	at   *settings.Gateway
@@ -46,6 +46,12 @@ func (s *slot) close() {
 		s.from.close()
 	}
 }
+
+func (s *slot) mayWait() *waiting { return s.waiting }
+
+func (s *slot) order() string { return s.pool.String() }
+
+func (s *slot) environment() []string { return s.lease.environment() }
 
 // Borrow borrows a slot. All its calls together wait for at most --wait.
 func (s *slot) Borrow(ctx context.Context) (lease underlease.Lease, err error) {

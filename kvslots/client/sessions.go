@@ -35,6 +35,11 @@ func (c *Client) Ping(ctx context.Context, session string) error {
 func (c *Client) EndSession(ctx context.Context, session string) error {
 	ctx, cancel := kvslots.Returning(ctx)
 	defer cancel()
+	return c.TryEndSession(ctx, session)
+}
+
+// TryEndSession is like EndSession, but ends when ctx does.
+func (c *Client) TryEndSession(ctx context.Context, session string) error {
 	return c.inSession(ctx, wire.EndSession, wire.Request{Session: session}, new(wire.Empty))
 }
 

@@ -40,7 +40,7 @@ const PoolVariable = "KVSLOTS_POOL"
 
 // notSettings matches variables that are no settings: those of the pool, of a lease or slot, of
 // compose files, and of tests.
-var notSettings = regexp.MustCompile(`^KVSLOTS_(POOL|LEASE|SLOT|POSITION|FENCE|EXPIRES_IN|IMAGE|SOAK|TEST_.*)$`)
+var notSettings = regexp.MustCompile(`^KVSLOTS_(POOL|LEASES?|SLOT|POSITIONS?|FENCES?|EXPIRES_IN|IMAGE|SOAK|TEST_.*)$`)
 
 // serviceLink matches what Kubernetes sets for a service whose name begins with "kvslots".
 // Its port is a setting's name, too: KVSLOTS_HTTP_PORT.

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+const lockHelp = `The lock belongs to a session, which kvslots keeps alive and ends with the command. If kvslots is killed, the lock is free
+when its lease ends, or its session: after --ttl, at most. A session ends when no gateway has heard of it for its idle time
+(--http-session-idle-timeout of the gateway), so a longer --ttl than that is shortened to it.
+
+The command has KVSLOTS_FENCE in its environment, and none of the variables with credentials of kvslots. It is ended before
+the lock can be another's. All this, the signals and the exit codes are as with "kvslots run"; see its help.
+
+The flags with a letter are those of flock(1), and kvslots waits for ever by default, as flock does. Of a job in cron that
+should be left out while the last one runs, "-n -q" prints nothing.`
+
+func lockCommand(env settings.Environment) *cobra.Command {
+	return newNamedCommand(env, "lock NAME", "Run a command while holding a lock",
+		"Take the lock of a name, run the command, release the lock when the command ends, and exit with the command's exit code.",
+		nil, kvslots.Lock)
+}
+
+func semCommand(env settings.Environment) *cobra.Command {
+	limit := 0
+	command := newNamedCommand(env, "sem NAME --limit N", "Run a command while holding a slot of a semaphore",
+		"Take one of --limit slots of the semaphore of a name, run the command, release the slot when the command ends, and exit\n"+
+			"with the command's exit code. All that use the semaphore at a time must give the same --limit.",
+		func(flags *pflag.FlagSet) {
+			flags.Var(settings.Number(&limit, 1, kvslots.MaxSemaphoreLimit), "limit", "number of slots")
+		},
+		func(name string) kvslots.Resource { return kvslots.Semaphore(name, limit) })
+	return command
+}
+
+// newNamedCommand returns a command that runs another one while it holds what on returns.
+func newNamedCommand(env settings.Environment, use, short, long string, ownFlags func(*pflag.FlagSet), on func(name string) kvslots.Resource) *cobra.Command {
+	var o runOptions
+	var at settings.Gateway
+	command := &cobra.Command{
+		Use:   use + " [--wait 5s] [flags] -- command [argument…]",
+		Short: short,
+		Long:  long + "\n\n" + lockHelp + "\n\n" + gatewayHelp,
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := load(command, env, &at); err != nil {
+				return err
+			}
+			before, argv, err := o.load(command, args)
+			if err != nil {
+				return err
+			}
+			if len(before) != 1 {
+				return settings.Usagef("one name must come before the command")
+			}
+			if limit := command.Flag("limit"); limit != nil && !limit.Changed {
+				return settings.Usagef("--limit is missing")
+			}
+			names := slices.Concat(before, o.also)
+			h, err := newNames(command, &at, o.leaseTimes, names, on)
+			if err != nil {
+				return err
+			}
+			defer h.close()
+			return o.conflict(taken(names, o.runUnder(command.Context(), command, h, argv, nil)))
+		},
+	}
+	flags := command.Flags()
+	flags.SortFlags = false
+	if ownFlags != nil {
+		ownFlags(flags)
+	}
+	o.addFlags(flags, settings.Forever, "name", "another name")
+	at.AddFlags(flags)
+	command.DisableFlagsInUseLine = true // flags come before the command
+	return command
+}
+
+func newNames(command *cobra.Command, at *settings.Gateway, t leaseTimes, names []string, on func(name string) kvslots.Resource) (holding, error) {
+	in := &ownSession{at: at}
+	var members []member
+	for _, name := range names {
+		if err := on(name).Check(true); err != nil {
+			return nil, settings.Usagef("the name is wrong: %w", err)
+		}
+		members = append(members, newNamed(in, on(name), t, command.ErrOrStderr()))
+	}
+	h := newSeveral(members)
+	if h == nil {
+		return nil, settings.Usagef("--also must be another name each time")
+	}
+	return h, nil
+}
+
+// taken names what is taken, if that is the error.
+func taken(names []string, err error) error {
+	if errors.Is(err, kvslots.ErrNoSlot) {
+		return fmt.Errorf("%s: taken%w", printable(strings.Join(names, ", ")), silent{err})
+	}
+	return err
+}
+
+// silent wraps an error without its text.
+type silent struct{ error }
+
+func (silent) Error() string { return "" }
+
+func (s silent) Unwrap() error { return s.error }

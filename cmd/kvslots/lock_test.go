@@ -1,0 +1,192 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
+)
+
+// underName returns the arguments of "kvslots lock" or "kvslots sem" for a shell script.
+func underName(transport []string, script string, args ...string) []string {
+	return append(append(args, transport...), "--", "/bin/sh", "-c", script)
+}
+
+func TestLockCommand(t *testing.T) {
+	overTransports(t, func(t *testing.T, _ *program, transport []string) {
+		lock := func(script string, args ...string) []string {
+			return underName(transport, script, append([]string{"lock", "nightly"}, args...)...)
+		}
+		t.Setenv("KVSLOTS_AUTH_TOKEN", "hunter2")
+		wantCall(t, 0, "[0-9]{16}\n", "", lock(`echo $KVSLOTS_FENCE$KVSLOTS_AUTH_TOKEN$KVSLOTS_LEASE`)...)
+		wantCall(t, 7, "", "oops\n", lock(`echo oops >&2; exit 7`)...)
+		wantCall(t, 3, "shell\n", "", append([]string{"lock", "nightly", "-c", "echo shell; exit 3"}, transport...)...)
+		wantCall(t, 0, "[0-9]{16},[0-9]{16}\n", "", lock(`echo $KVSLOTS_FENCES`, "--also", "daily")...)
+	})
+}
+
+// A lock that is taken is reported as flock(1) does.
+func TestLockCommandConflict(t *testing.T) {
+	overTransports(t, func(t *testing.T, p *program, transport []string) {
+		end := t.TempDir()
+		holder := func(args ...string) (release func()) {
+			out, code := start(t, underName(transport, `echo held; while [ -e `+end+` ]; do sleep 0.02; done`, args...)...)
+			waitFor(t, func() bool { return strings.Contains(out.String(), "held") })
+			return func() {
+				if got := <-code; got != 0 {
+					t.Errorf("exit code %d:\n%s", got, out)
+				}
+			}
+		}
+		releaseLock, releaseSem := holder("lock", "nightly"), holder("sem", "jobs", "--limit", "1")
+		for _, what := range [][]string{{"lock", "nightly"}, {"sem", "jobs", "--limit", "1"}} {
+			taken := func(flags ...string) []string {
+				return underName(transport, `echo ran`, append(append([]string{}, what...), flags...)...)
+			}
+			wantCall(t, 75, "", "kvslots: "+what[1]+": taken\n", taken("-n")...)
+			wantCall(t, 75, "", "kvslots: "+what[1]+": taken\n", taken("-w", "1")...)
+			wantCall(t, 75, "", "", taken("-n", "-q")...)
+			wantCall(t, 9, "", "", taken("-n", "-q", "-E", "9")...)
+		}
+		waiter, code := start(t, underName(transport, `echo ran`, "lock", "nightly")...)
+		if err := syscall.Rmdir(end); err != nil {
+			t.Fatal(err)
+		}
+		releaseLock()
+		releaseSem()
+		if got := <-code; got != 0 || waiter.String() != "ran\n" {
+			t.Errorf("the waiter ended with %d:\n%s", got, waiter)
+		}
+	})
+}
+
+func TestLockCommandUsage(t *testing.T) {
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"the command is missing", []string{"lock", "a"}},
+		{"one name must come before", []string{"lock", "--", "true"}},
+		{"one name must come before", []string{"lock", "a", "b", "--", "true"}},
+		{"the name is wrong", []string{"lock", "a b", "--", "true"}},
+		{"--limit is missing", []string{"sem", "a", "--", "true"}},
+		{"--no-wait and --wait exclude", []string{"lock", "a", "-n", "-w", "5", "--", "true"}},
+		{"--command and a command after -- exclude", []string{"lock", "a", "-c", "true", "--", "true"}},
+		{"--also must be another name", []string{"lock", "a", "--also", "a", "--", "true"}},
+		{"--also must be another pool", []string{"run", pool, "--also", strings.ToUpper(pool), "--", "true"}},
+		{"use kvslots lock NAME", []string{"run", "nightly", "--", "true"}},
+		{"or forever", []string{"lock", "a", "-w", "soon", "--", "true"}},
+	} {
+		if code, _, stderr := call(t, noEnv, c.args...); code != exitUsage || !strings.Contains(stderr, c.want) {
+			t.Errorf("%v: exit code %d, %s", c.args, code, stderr)
+		}
+	}
+}
+
+// If no gateway can be reached, the command ends before another client gets the lock, by the
+// server's record.
+func TestLockCommandLosesTheGateways(t *testing.T) {
+	p, direct := startNATSTransport(t)
+	url, cut := throughWire(t, direct)
+	out, code := start(t, underName([]string{"--nats-url", url}, `trap '' TERM; while :; do `+showLife+`; done`,
+		"lock", "nightly", "--ttl", "3s", "--kill-after", "500ms")...)
+	waitFor(t, func() bool { return strings.Contains(out.String(), "alive") })
+	cut()
+	c := client.New(connectNATS(t, direct))
+	session, err := kvslots.NewSession(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close(t.Context())
+	other := session.Mutex("nightly")
+	if err := other.Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	free := time.Now()
+	if got := <-code; got != exitLost {
+		t.Errorf("exit code %d", got)
+	}
+	if left := free.Sub(lastSign(out.String())); left < 0 {
+		t.Errorf("the command ran %s longer than its lock", -left)
+	}
+	p.want(t, "GET", "/health", "", 200, "ok")
+}
+
+// After kill -9 the lock is free when its lease or its session ends.
+func TestLockCommandKilled(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	out := newLogs()
+	process := self(t, out, underName([]string{"--server", p.url}, `echo held; exec sleep 60`, "lock", "nightly", "--ttl", "3s")...)
+	waitFor(t, func() bool { return strings.Contains(out.String(), "held") })
+	if err := process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = process.Wait()
+	wantCall(t, 0, "ran\n", "", underName([]string{"--server", p.url}, `echo ran`, "lock", "nightly", "-w", "1m")...)
+}
+
+// 50 jobs take two or three of the same pools, in any order, and never wait for each other. The
+// same for locks.
+func TestSeveralNeverDeadlock(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--sync", "interval")
+	transport := []string{"--server", p.url}
+	things := map[string][]string{"lock": {"a", "b", "c"}, "run": nil}
+	for range 3 {
+		id := uuid.NewString()
+		p.want(t, "PUT", "/l/"+id, `{"count":1}`, 200, "")
+		things["run"] = append(things["run"], id)
+	}
+	for command, all := range things {
+		t.Run(command, func(t *testing.T) {
+			var jobs sync.WaitGroup
+			for i := range 50 {
+				args := []string{command, all[i%3], "--also", all[(i+1+i%2)%3], "--wait", "10m"}
+				if i%5 == 0 {
+					args = append(args, "--also", all[(i+2-i%2)%3])
+				}
+				jobs.Go(func() { wantCall(t, 0, "ran\n", "", underName(transport, `echo ran`, args...)...) })
+			}
+			jobs.Wait()
+		})
+	}
+	for _, id := range things["run"] {
+		p.want(t, "GET", "/l/"+id, "", 200, `"in_use":0`)
+	}
+}
+
+// If one of several is taken, none is held.
+func TestSeveralAllOrNothing(t *testing.T) {
+	overTransports(t, func(t *testing.T, p *program, transport []string) {
+		free := uuid.NewString()
+		p.want(t, "PUT", "/l/"+free, `{"count":1}`, 200, "")
+		p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
+		for _, also := range [][]string{{pool, "--also", free}, {free, "--also", pool}} {
+			args := append(append([]string{"run"}, also...), "--wait", "1s")
+			wantCall(t, 75, "", "kvslots: no resource available\n", underName(transport, `echo ran`, args...)...)
+			p.want(t, "GET", "/l/"+free, "", 200, `"in_use":0`)
+		}
+		p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+		wantCall(t, 0, "0 0,0 [0-9]+,[0-9]+\n", "", underName(transport, `echo $KVSLOTS_POSITION $KVSLOTS_POSITIONS $KVSLOTS_FENCES`, "run", pool, "--also", free)...)
+		p.want(t, "GET", "/l/"+free, "", 200, `"in_use":0`)
+	})
+}
+
+func TestRenewCommand(t *testing.T) {
+	overTransports(t, func(t *testing.T, p *program, transport []string) {
+		p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+		out := wantCall(t, 0, "KVSLOTS_LEASE=.*", "", append([]string{"borrow", pool}, transport...)...)
+		lease := strings.TrimPrefix(strings.SplitN(out, "\n", 2)[0], "KVSLOTS_LEASE=")
+		wantCall(t, 0, fmt.Sprintf("KVSLOTS_LEASE=%s\n.*KVSLOTS_EXPIRES_IN=600\n", lease), "", append([]string{"renew", pool, lease, "--ttl", "10m"}, transport...)...)
+		wantCall(t, 0, "returned\n", "", append([]string{"return", pool, lease}, transport...)...)
+		wantCall(t, 1, "", "kvslots: .*\n", append([]string{"renew", pool, lease}, transport...)...)
+	})
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+)
+
+func renewCommand(env settings.Environment) *cobra.Command {
+	var t leaseTimes
+	return newPoolCommand(env, "renew [<pool>] <lease> [--ttl 30s]", "Renew a lease",
+		"Set the end of a lease to --ttl from now, and print it as \"kvslots borrow\" does. A lease that has ended is not renewed,\n"+
+			"which is an error. <lease> may also be @FILE.",
+		cobra.RangeArgs(1, 2), func(flags *pflag.FlagSet) { t.addTTL(flags) },
+		func(ctx context.Context, p *poolCommand, args []string) error {
+			last := len(args) - 1
+			lease, err := secretArgument(p.Command, "<lease>", args[last])
+			if err != nil {
+				return err
+			}
+			return p.with(args[:last], func(from *lender, pool uuid.UUID) error {
+				answer, err := from.renew(ctx, pool, lease, t.ttl)
+				return p.answer(err, answer)
+			})
+		})
+}

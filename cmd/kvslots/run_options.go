@@ -1,0 +1,131 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+// runOptions are the flags of the commands that run a command: run, lock and sem. Those with a
+// letter are as those of flock(1).
+type runOptions struct {
+	leaseTimes
+	killAfter    time.Duration
+	noWait       bool
+	conflictCode int
+	quiet        bool
+	shell        string
+	also         []string
+}
+
+// addFlags declares the flags. what is a slot or a lock, and others what --also names.
+func (o *runOptions) addFlags(flags *pflag.FlagSet, wait time.Duration, what, others string) {
+	o.leaseTimes.addFlags(flags)
+	o.wait = wait
+	flags.Lookup("wait").DefValue = settings.FormatDuration(wait)
+	o.conflictCode = exitNoSlot
+	flags.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait, as with --wait 0")
+	flags.VarP(settings.Number(&o.conflictCode, 0, 255), "conflict-exit-code", "E", "exit code if the "+what+" is taken until --wait is over")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing if the "+what+" is taken")
+	flags.StringVarP(&o.shell, "command", "c", "", "run this line with /bin/sh -c, instead of a command after --")
+	flags.StringArrayVar(&o.also, "also", nil, others+"; may be repeated. All are taken, or none")
+	flags.Var(settings.Duration(&o.killAfter, 0, time.Hour), "kill-after",
+		"time for the command to end after SIGTERM; 0 means a fifteenth of --ttl, 1s to 10s")
+}
+
+// load checks the flags. It returns the arguments that come before the command, and the command.
+func (o *runOptions) load(command *cobra.Command, args []string) (before, argv []string, err error) {
+	dash := command.ArgsLenAtDash()
+	switch given := dash >= 0 && dash < len(args); {
+	case o.shell != "" && given:
+		return nil, nil, settings.Usagef("--command and a command after -- exclude each other")
+	case o.shell != "":
+		before, argv = args, []string{"/bin/sh", "-c", o.shell}
+	case !given:
+		return nil, nil, settings.Usagef("the command is missing: put it after --")
+	default:
+		before, argv = args[:dash], args[dash:]
+	}
+	if o.noWait {
+		if command.Flags().Changed("wait") && o.wait > 0 {
+			return nil, nil, settings.Usagef("--no-wait and --wait exclude each other")
+		}
+		o.wait = 0
+	}
+	o.killAfter, err = timeToEnd(o.killAfter, "ttl", o.ttl)
+	return before, argv, err
+}
+
+// holding is what a command runs under: a slot, a lock, or several of them.
+type holding interface {
+	underlease.Slot
+	printShortfall()
+	environment() []string // variables for the command
+	close()
+}
+
+// runUnder runs argv while h is held. granted is called before; it may be nil.
+func (o *runOptions) runUnder(ctx context.Context, p *cobra.Command, h holding, argv []string, granted func() error) error {
+	return runUnder(ctx, p, argv, underlease.Config{Slot: h, KillAfter: o.killAfter}, func() ([]string, error) {
+		h.printShortfall()
+		if granted == nil {
+			return h.environment(), nil
+		}
+		return h.environment(), granted()
+	})
+}
+
+// conflict returns the error with the exit code of --conflict-exit-code, if it says that what was
+// asked for is taken.
+func (o *runOptions) conflict(err error) error {
+	if !errors.Is(err, kvslots.ErrNoSlot) {
+		return err
+	}
+	if coded, ok := errors.AsType[exitError](err); ok {
+		err = coded.error
+	}
+	if o.quiet {
+		err = nil
+	}
+	return exitError{o.conflictCode, err}
+}
+
+// timeToEnd returns --kill-after, or its default if it is 0. It must leave the command time
+// to run under a lease whose length is given with flag.
+func timeToEnd(killAfter time.Duration, flag string, ttl time.Duration) (time.Duration, error) {
+	killAfter = cmp.Or(killAfter, underlease.DefaultKillAfter(ttl))
+	if margin := underlease.Margin(ttl); killAfter+margin >= ttl {
+		return 0, settings.Usagef("--kill-after must be less than --%s, by more than %s: the command would have no time to run", flag, settings.FormatDuration(margin))
+	}
+	return killAfter, nil
+}
+
+// runUnder runs argv under a lease, with the streams of command. granted is called when the
+// lease is granted, and returns the variables to add to the environment of argv.
+func runUnder(ctx context.Context, command *cobra.Command, argv []string, cfg underlease.Config, granted func() ([]string, error)) error {
+	child := exec.Command(argv[0], argv[1:]...)
+	child.Stdin, child.Stdout, child.Stderr = command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr()
+	cfg.Command = child
+	cfg.Prepare = func() error {
+		environment, err := granted()
+		child.Env = append(settings.WithoutSecrets(os.Environ()), environment...)
+		return err
+	}
+	cfg.Printf = func(format string, v ...any) { fmt.Fprintf(command.ErrOrStderr(), "kvslots: "+format+"\n", v...) }
+	code, err := underlease.Run(ctx, cfg)
+	if code != exitDone {
+		return exitError{code, err}
+	}
+	return err
+}

@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
@@ -201,7 +202,7 @@ func TestCommandsUsage(t *testing.T) {
 		{"run with more before --", []string{"run", pool, "true", "--", "x"}, "only the pool"},
 		{"kill-after as long as ttl", []string{"run", pool, "--ttl", "5s", "--kill-after", "5s", "--", "true"}, "--kill-after must be less than --ttl"},
 		{"kill-after longer", []string{"run", pool, "--ttl", "5s", "--kill-after", "1m", "--", "true"}, "--kill-after must be less than --ttl"},
-		{"kill-after leaves nothing", []string{"run", pool, "--ttl", "5s", "--kill-after", "4600ms", "--", "true"}, "by more than 500ms"},
+		{"kill-after leaves nothing", []string{"run", pool, "--ttl", "5s", "--kill-after", "4800ms", "--", "true"}, "by more than 250ms"},
 		{"another shell", []string{"completion", "csh"}, `invalid argument "csh"`},
 		{"limit without jid", []string{"limit", "acquire", "mail"}, "--jid is missing"},
 		{"limit 0", []string{"limit", "acquire", "mail", "--jid", "j", "--limit", "0"}, "between 1 and 1000"},
@@ -451,7 +452,7 @@ func TestExplain(t *testing.T) {
 		{&client.Unanswered{Err: io.EOF}, "the server closed the connection without an answer; is --server right?", true},
 		{client.ErrNotUnderstood, "the answer is not that of a gateway: is --server a kvslots gateway?", false},
 	} {
-		err := new(lender).explain(c.err)
+		err := (&lender{at: &settings.Gateway{}}).explain(c.err)
 		if err.Error() != c.text || temporary(err) != c.temporary {
 			t.Errorf("%v is printed as %#v", c.err, err)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -26,6 +28,7 @@ import (
 type lender struct {
 	client *client.Client
 	nats   *nats.Conn // nil over HTTP
+	at     *settings.Gateway
 
 	// timeout bounds a request, in addition to the wait that it asks for.
 	timeout time.Duration
@@ -45,7 +48,7 @@ func dial(at *settings.Gateway) (*lender, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &lender{client: client.New(nc).Once(), nats: nc, timeout: requestTimeout}, nil
+		return &lender{client: client.New(nc).Once(), nats: nc, at: at, timeout: requestTimeout}, nil
 	}
 	config, err := at.TLS.Config()
 	if err != nil {
@@ -55,7 +58,7 @@ func dial(at *settings.Gateway) (*lender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lender{client: over.Once(), timeout: httpTimeout}, nil
+	return &lender{client: over.Once(), at: at, timeout: httpTimeout}, nil
 }
 
 func dialNATS(at *settings.NATS, more ...nats.Option) (*nats.Conn, error) {
@@ -67,9 +70,9 @@ func dialNATS(at *settings.NATS, more ...nats.Option) (*nats.Conn, error) {
 	if err == nil {
 		return nc, nil
 	}
-	failed := fmt.Errorf("NATS: %w", settings.WithoutPath(err))
+	failed := fmt.Errorf("NATS: %s: %w", at.Shown(), settings.WithoutPath(err))
 	if unreachable(err) {
-		return nil, &client.Unanswered{Err: failed}
+		return nil, &client.Unanswered{Err: fmt.Errorf("%w; is --nats-url right, and a server running there?", failed)}
 	}
 	return nil, failed
 }
@@ -181,24 +184,48 @@ func whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Conte
 	}
 }
 
-// explain returns an error that is fit to be printed, with a hint if --server may be
-// wrong.
+// explain returns an error that is fit to be printed, with the flag that may be wrong.
 func (l *lender) explain(err error) error {
 	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
-		if refused.Text = printable(refused.Text); refused.Text == "" && refused.Status < http.StatusBadRequest {
-			refused.Text = refused.Error() + ", a redirect; is --server right?"
+		refused.Text = printable(refused.Text)
+		if hint := l.hint(refused); hint != "" {
+			refused.Text = refused.Error() + hint
 		}
 		return refused
 	}
+	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	switch unanswered, ok := errors.AsType[*client.Unanswered](err); {
 	case errors.Is(err, client.ErrNotUnderstood) && l.nats == nil:
 		return errors.New("the answer is not that of a gateway: is --server a kvslots gateway?")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return &client.Unanswered{Err: errors.New("the server closed the connection without an answer; is --server right?")}
+	case ok && errors.Is(err, syscall.ECONNREFUSED):
+		return &client.Unanswered{Err: errors.New(printable(unanswered.Error()) + "; is --server right, and a gateway running there?")}
 	case ok:
 		return &client.Unanswered{Err: errors.New(printable(unanswered.Error()))}
+	case certificate:
+		return fmt.Errorf("%w; --tls-ca names the authorities to trust", err)
+	case errors.Is(err, client.ErrTLS), errors.Is(err, client.ErrNoTLS):
+		return fmt.Errorf("%w: correct --server", err)
 	}
 	return err
+}
+
+// hint returns what may be wrong if a gateway refuses a request so.
+func (l *lender) hint(refused *wire.Refusal) string {
+	switch {
+	case l.nats != nil:
+		return ""
+	case refused.Text == "" && refused.Status < http.StatusBadRequest:
+		return ", a redirect; is --server right?"
+	case refused.Status == http.StatusUnauthorized && l.at.Token.Given():
+		return "; the token of --auth-token or --auth-token-file is not one of " + l.at.Shown()
+	case refused.Status == http.StatusUnauthorized:
+		return "; " + l.at.Shown() + " requires a token: give --auth-token-file"
+	case errors.Is(refused, errors.ErrUnsupported) && l.at.HasPath():
+		return "; --server must be " + l.at.Shown() + ", without a path such as /l"
+	}
+	return ""
 }
 
 // maxText is the maximal length of a server's text in an error, in characters.

@@ -98,7 +98,7 @@ func TestRunCommandMayNotReturn(t *testing.T) {
 		}
 		return false
 	})
-	wantCall(t, 3, "", "kvslots: the slot was not returned, and is free when its lease ends: HTTP status 401\n",
+	wantCall(t, 3, "", "kvslots: the slot was not returned, and is free when its lease ends: HTTP status 401; .* requires a token: .*\n",
 		shell([]string{"--server", server}, `exit 3`, "--ttl", "10m")...)
 }
 
@@ -286,7 +286,7 @@ func TestWaitIsOver(t *testing.T) {
 		{"away", 503, "", "1s", exitFailed, "kvslots: HTTP status 503; trying again\nkvslots: HTTP status 503\n"},
 		{"away for long", 429, "3600", "1s", exitFailed, "kvslots: HTTP status 429; trying again\nkvslots: HTTP status 429\n"},
 		{"without a wait", 503, "1", "0", exitFailed, "kvslots: HTTP status 503\n"},
-		{"refused for good", 401, "", "5m", exitFailed, "kvslots: HTTP status 401\n"},
+		{"refused for good", 401, "", "5m", exitFailed, "kvslots: HTTP status 401; http://[0-9.:]+ requires a token: give --auth-token-file\n"},
 		{"failed", 500, "", "5m", exitFailed, "kvslots: HTTP status 500\n"},
 		{"no slot", 409, "", "1s", exitNoSlot, "kvslots: HTTP status 409\n"},
 	} {

@@ -13,6 +13,13 @@ import (
 // kvslots.ErrUnavailable.
 var ErrNotUnderstood = fmt.Errorf("%w: the answer is not a gateway's", kvslots.ErrUnavailable)
 
+// ErrTLS and ErrNoTLS are returned when a URL has the scheme http, and the server expects TLS, or
+// the other way round.
+var (
+	ErrTLS   = errors.New("the server expects TLS, so its URL begins with https://")
+	ErrNoTLS = errors.New("the server does not speak TLS, so its URL begins with http://")
+)
+
 // Unanswered is the error of a request that no gateway has answered, although one may
 // have received it. A repeated request may be answered. It wraps
 // kvslots.ErrUnavailable.

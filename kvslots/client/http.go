@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -20,13 +21,17 @@ const maxAnswer = 64 << 10
 
 // httpTransport sends requests over HTTP.
 type httpTransport struct {
-	base   string // the URL, without a slash at the end
+	base   string // the URL, without a slash at the end; may contain a password or a pool's id
+	name   string // of the server in errors: the URL's scheme and host
 	token  string // a secret; "" if there is none
 	client http.Client
 }
 
 func newHTTPTransport(at string, cfg Config) *httpTransport {
 	h := &httpTransport{base: strings.TrimRight(at, "/"), token: cfg.Token}
+	if parsed, err := url.Parse(at); err == nil {
+		h.name = parsed.Scheme + "://" + parsed.Host
+	}
 	if cfg.HTTP != nil {
 		h.client = *cfg.HTTP
 	} else {
@@ -55,17 +60,22 @@ func (h *httpTransport) ask(ctx context.Context, r request, read func(answer) er
 	}
 	response, err := h.client.Do(message)
 	if err != nil {
-		return unanswered(ctx, err)
+		return h.unanswered(ctx, err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return unanswered(ctx, err)
+		return h.unanswered(ctx, err)
 	}
 	switch response.StatusCode {
 	case http.StatusOK:
 	case http.StatusNoContent:
 		body = []byte("{}") // as over NATS
+	case http.StatusBadRequest:
+		if bytes.Contains(body, []byte("HTTP request to an HTTPS server")) { // of net/http, and of nginx
+			return fmt.Errorf("%s: %w", h.name, ErrTLS)
+		}
+		fallthrough
 	default:
 		return unsupportedIfUnknownPath(wire.NewRefusal(response.StatusCode, response.Header, body))
 	}
@@ -124,17 +134,24 @@ func unsupportedIfUnknownPath(refused *wire.Refusal) error {
 
 // unanswered returns the error of a request without an answer. It is an *Unanswered, unless
 // the TLS handshake failed in a way in which a repeated one would fail, too.
-func unanswered(ctx context.Context, err error) error {
+func (h *httpTransport) unanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	err = withoutURL(err)
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		err = dial.Err // without the address, which the name of the server has
+	}
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
-	if certificate || noTLS {
-		return err
+	if noTLS || errors.Is(err, http.ErrSchemeMismatch) {
+		err = ErrNoTLS
 	}
-	return &Unanswered{err}
+	named := fmt.Errorf("%s: %w", h.name, err)
+	if certificate || errors.Is(err, ErrNoTLS) {
+		return named
+	}
+	return &Unanswered{named}
 }
 
 // withoutURL removes the URL from an error, because it contains the pool's id.

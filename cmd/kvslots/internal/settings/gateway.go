@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 )
@@ -72,6 +73,17 @@ func (s *servers) String() string {
 }
 
 func (s *servers) Type() string { return "urls" }
+
+// HasPath reports whether a URL of Server has a path.
+func (g *Gateway) HasPath() bool {
+	return slices.ContainsFunc(g.Servers(), func(text string) bool {
+		parsed, err := url.Parse(text)
+		return err == nil && strings.Trim(parsed.Path, "/") != ""
+	})
+}
+
+// Shown returns Server for errors: without user information and paths.
+func (g *Gateway) Shown() string { return shown(g.Server, "") }
 
 // Servers returns the URLs of Server.
 func (g *Gateway) Servers() []string { return splitList(g.Server) }

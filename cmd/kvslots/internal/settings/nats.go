@@ -88,6 +88,23 @@ func isNATSURL(text string) bool {
 		slices.Contains([]string{"nats", "tls", "ws", "wss"}, parsed.Scheme)
 }
 
+// Shown returns URL for errors: without users, passwords and tokens.
+func (n *NATS) Shown() string { return shown(n.URL, "nats://") }
+
+// shown returns the schemes and hosts of URLs separated by commas.
+func shown(urls, scheme string) string {
+	var hosts []string
+	for _, text := range splitList(urls) {
+		if !strings.Contains(text, "://") {
+			text = scheme + text
+		}
+		if parsed, err := url.Parse(text); err == nil {
+			hosts = append(hosts, parsed.Scheme+"://"+parsed.Host)
+		}
+	}
+	return strings.Join(hosts, ", ")
+}
+
 // CheckFiles returns an error, which names the flag, for each file that cannot be read, or
 // has no valid certificate.
 func (n *NATS) CheckFiles() error {

@@ -49,10 +49,15 @@ func borrowCommand(env settings.Environment) *cobra.Command {
 				return err
 			}
 			defer s.close()
-			if _, err = s.Borrow(ctx); err == nil {
+			_, err = s.Borrow(ctx)
+			switch {
+			case ctx.Err() != nil:
+				if err == nil {
+					_ = s.returnOnce(context.WithoutCancel(ctx))
+				}
+				return unlessInterrupted(ctx, context.Cause(ctx))
+			case err == nil:
 				s.printShortfall()
-			} else if ctx.Err() != nil {
-				return unlessInterrupted(ctx, err)
 			}
 			return p.answer(err, s.lease)
 		})

@@ -115,7 +115,7 @@ func (n *named) order() string { return n.on.Key }
 
 // Borrow takes the lock. All its calls together wait for at most --wait.
 func (n *named) Borrow(ctx context.Context) (lease underlease.Lease, err error) {
-	err = n.repeat(ctx, func(key kvslots.Option) (err error) {
+	err = n.repeat(ctx, func(ctx context.Context, key kvslots.Option) (err error) {
 		lease, err = n.acquire(ctx, key)
 		return err
 	})

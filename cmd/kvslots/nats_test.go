@@ -136,7 +136,7 @@ func TestServeOverAnExistingNATS(t *testing.T) {
 	}
 }
 
-// A borrower that dies while waiting does not block the line, at the embedded server's
+// A borrower without a request key that dies while waiting does not block the line, at the embedded server's
 // listener either.
 func TestBorrowerDiesAtTheListener(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--sync", "interval")
@@ -154,7 +154,7 @@ func TestBorrowerDiesAtTheListener(t *testing.T) {
 		died := make(chan struct{})
 		go func() {
 			defer close(died)
-			_, _ = client.New(dying).Borrow(context.Background(), id, 10*time.Minute, time.Minute)
+			_, _ = client.New(dying).Once().Borrow(context.Background(), id, 10*time.Minute, time.Minute)
 		}()
 		p.eventually(t, "/l/"+pool, `"waiting":1`)
 		next := make(chan error, 1)

@@ -58,7 +58,7 @@ func (s *slot) Borrow(ctx context.Context) (lease underlease.Lease, err error) {
 	if s.lease.Lease != uuid.Nil && s.left() == 0 {
 		return lease, errors.New("the gateway's answers take too long for so short a --ttl")
 	}
-	err = s.repeat(ctx, func(key kvslots.Option) (err error) {
+	err = s.repeat(ctx, func(ctx context.Context, key kvslots.Option) (err error) {
 		lease, err = s.borrowOnce(ctx, key)
 		return err
 	})

@@ -18,7 +18,8 @@ import (
 type waiting struct {
 	leaseTimes
 	retry
-	tried bool // a request was sent, or a connection attempted
+	tried bool          // a request was sent, or a connection attempted
+	asked time.Duration // the wait of the last request
 }
 
 func newWaiting(t leaseTimes, stderr io.Writer) *waiting {
@@ -32,29 +33,44 @@ const longestAsk = time.Minute
 // left returns the wait to ask a gateway for: up to all of --wait in the first request, and the
 // rest of it in later ones, in whole seconds.
 func (w *waiting) left() time.Duration {
-	if !w.tried {
-		return min(w.wait, longestAsk)
+	w.asked = min(w.wait, longestAsk)
+	if w.tried {
+		w.asked = min(max(w.until-boottime.Now(), 0).Truncate(time.Second), longestAsk)
 	}
-	return min(max(w.until-boottime.Now(), 0).Truncate(time.Second), longestAsk)
+	return w.asked
 }
 
 // repeat calls try until it succeeds, its error is not temporary, or the wait is over. Each
 // try has the same request key, so that it takes over the place in line, or the lease, of the
-// one before.
-func (w *waiting) repeat(ctx context.Context, try func(key kvslots.Option) error) error {
+// one before. A gateway keeps the place for such a try; one without a wait leaves the line. So
+// one is the last, also when ctx has ended; if that is granted something, repeat returns nil.
+func (w *waiting) repeat(ctx context.Context, try func(ctx context.Context, key kvslots.Option) error) error {
 	key := uuid.NewString()
 	for {
 		began := boottime.Now()
-		err := try(kvslots.WithRequestKey(key))
+		err := try(ctx, kvslots.WithRequestKey(key))
 		w.tried = true
-		if err == nil || !w.tryAgain(ctx, err, boottime.Now()-began) {
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil && w.asked > 0:
+			w.until = 0
+			leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+			defer cancel()
+			if try(leaving, kvslots.WithRequestKey(key)) == nil {
+				return nil
+			}
 			return err
-		}
-		if errors.Is(err, client.ErrUnconfirmed) {
+		case !w.tryAgain(ctx, err, boottime.Now()-began):
+			return err
+		case errors.Is(err, client.ErrUnconfirmed):
 			key = uuid.NewString()
 		}
 	}
 }
+
+// leaveTimeout bounds the last request of a command that a signal has ended.
+const leaveTimeout = time.Second
 
 // answerGrace is how much longer than the wait a gateway may take to answer.
 const answerGrace = 5 * time.Second
@@ -77,11 +93,14 @@ func (w *waiting) tryAgain(ctx context.Context, err error, took time.Duration) b
 		return w.again(ctx, err)
 	case errors.Is(err, kvslots.ErrNoSlot):
 		left := w.until - boottime.Now()
+		if left <= 0 {
+			return w.asked > 0
+		}
 		if took > maxRetryPause { // the gateway has waited, and keeps the place in line for a while
 			w.pause = 0
-			return left > 0 && ctx.Err() == nil
+			return ctx.Err() == nil
 		}
-		return left > 0 && sleep(ctx, min(left, w.next(err)))
+		return sleep(ctx, min(left, w.next(err)))
 	}
 	return false
 }

@@ -10,8 +10,9 @@
 //
 // When the context of a waiting call ends, the call returns context.Cause. Over NATS
 // the Client informs the gateway, which takes back what it may have granted. Over HTTP
-// the Client closes the connection, and the gateway takes back what it grants from then
-// on; a grant whose answer was under way at that moment stays held until its ttl ends.
+// the Client closes the connection, and sends the request once more, without a wait, so
+// that it leaves the line, for a second at most. If that fails, the gateway keeps the place,
+// or the slot, for its --resume-grace.
 package client
 
 import (
@@ -40,7 +41,8 @@ import (
 // Borrow and Acquire repeat a request whose answer was lost, or whose gateway has waited for
 // its Config.MaxWait, until their wait is over. Each repeat has the same request key (see
 // kvslots.WithRequestKey), which the Client makes up if there is none: so it shares the place
-// in line, or the lease, of the first. Without a wait they repeat for some seconds.
+// in line, or the lease, of the first. Without a wait they repeat for some seconds. If the
+// program dies while it waits, gateways keep its place for their --resume-grace.
 type Client struct {
 	gateways transport
 	once     bool // see Once
@@ -133,7 +135,8 @@ type transport interface {
 	ask(ctx context.Context, r request, read func(answer) error) error
 
 	// cancel informs the gateways that requests were canceled, which are given by their ids.
-	cancel(ids []string)
+	// It reports whether the transport can do so.
+	cancel(ids []string) bool
 
 	close()
 }

@@ -46,8 +46,8 @@ func newHTTPTransport(at string, cfg Config) *httpTransport {
 	return h
 }
 
-// cancel does nothing: closing the connection has canceled the request.
-func (h *httpTransport) cancel([]string) {}
+// cancel does nothing: closing the connection has canceled a request without a key.
+func (h *httpTransport) cancel([]string) bool { return false }
 
 func (h *httpTransport) close() { h.client.CloseIdleConnections() }
 

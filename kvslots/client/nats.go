@@ -104,11 +104,12 @@ func replyError(reply *nats.Msg) error {
 
 // cancel informs the gateways that requests were canceled. The gateway that serves one
 // takes it out of the line, or takes back what it granted.
-func (n *natsTransport) cancel(ids []string) {
+func (n *natsTransport) cancel(ids []string) bool {
 	for _, id := range ids {
 		m := &nats.Msg{Subject: subjects.Cancel, Header: nats.Header{wire.RequestHeader: {id}}}
 		_ = n.nc.PublishMsg(m) // fails on a closed connection, where no grant can arrive
 	}
+	return true
 }
 
 // giveUp returns what was granted and not confirmed, without waiting for an answer. The

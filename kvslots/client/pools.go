@@ -66,16 +66,23 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 		return nil, err
 	}
 	var lease *kvslots.Lease
-	err := c.take(ctx, wait, o.RequestKey, func(wait time.Duration, key string, unknown *[]string) (err error) {
-		var body wire.Lease
-		lease, err = c.lease(ctx, &body, request{
-			Route: wire.Borrow, wait: wait, key: key, unknown: unknown,
-			body: wire.Request{ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait)},
-			undo: func() request { return returnOf(pool, body.Lease) },
-		})
-		return err
+	err := c.take(ctx, taking{
+		wait: wait, key: o.RequestKey,
+		ask: func(ctx context.Context, wait time.Duration, key string, unknown *[]string) (err error) {
+			var body wire.Lease
+			lease, err = c.lease(ctx, &body, request{
+				Route: wire.Borrow, wait: wait, key: key, unknown: unknown,
+				body: wire.Request{ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait)},
+				undo: func() request { return returnOf(pool, body.Lease) },
+			})
+			return err
+		},
+		undo: func(ctx context.Context) { _, _ = c.TryReturn(ctx, pool, lease.ID()) },
 	})
-	return lease, err
+	if err != nil {
+		return nil, err
+	}
+	return lease, nil
 }
 
 // Renew is like Store.Renew. The error is errors.ErrUnsupported if the gateway's

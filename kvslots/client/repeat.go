@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -54,32 +53,42 @@ func Temporary(err error) bool {
 // taking is one call that takes a slot. It may need several requests.
 type taking struct {
 	*Client
+	// ask sends a request. It appends its id to unknown if its outcome is unknown.
+	ask func(ctx context.Context, wait time.Duration, key string, unknown *[]string) error
+	// undo gives back what ask was granted.
+	undo func(ctx context.Context)
+
 	wait    time.Duration
 	until   time.Time // when the wait is over
 	key     string
-	given   bool // the key is the caller's
+	given   bool          // the key is the caller's
+	asked   time.Duration // the wait of the last request
 	pause   time.Duration
 	unknown []string // ids of requests over NATS that may be granted yet
 }
 
-// take calls ask with a request key, and with what is left of the wait, until it succeeds, the
-// wait is over, or it fails for good.
-func (c *Client) take(ctx context.Context, wait time.Duration, key string, ask func(wait time.Duration, key string, unknown *[]string) error) error {
+// take sends requests with a request key, and with what is left of the wait, until one succeeds,
+// the wait is over, or one fails for good.
+func (c *Client) take(ctx context.Context, t taking) error {
+	t.Client, t.given = c, t.key != ""
 	if c.once {
-		return c.takeOnce(wait, key, ask)
+		return t.once(ctx)
 	}
-	t := &taking{Client: c, wait: wait, until: time.Now().Add(wait), key: key, given: key != ""}
+	t.until = time.Now().Add(t.wait)
 	for {
 		if t.key == "" {
 			t.key = uuid.NewString()
 		}
 		sent := time.Now()
-		err := ask(t.left(sent), t.key, &t.unknown)
+		t.asked = t.left(sent)
+		err := t.ask(ctx, t.asked, t.key, &t.unknown)
 		if err == nil {
 			return nil
 		}
 		if !t.again(ctx, err, sent) {
-			c.gateways.cancel(t.unknown)
+			if canceled := c.gateways.cancel(t.unknown); !canceled && !t.given && ctx.Err() != nil {
+				t.leave(ctx)
+			}
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -88,15 +97,31 @@ func (c *Client) take(ctx context.Context, wait time.Duration, key string, ask f
 	}
 }
 
-// takeOnce calls ask once. What may be granted yet is canceled, unless the caller can repeat the
+// once sends one request. What may be granted yet is canceled, unless the caller can repeat the
 // request with its own key.
-func (c *Client) takeOnce(wait time.Duration, key string, ask func(wait time.Duration, key string, unknown *[]string) error) error {
-	var unknown []string
-	err := ask(wait, cmp.Or(key, uuid.NewString()), &unknown)
-	if _, unanswered := errors.AsType[*Unanswered](err); key == "" || !unanswered {
-		c.gateways.cancel(unknown)
+func (t *taking) once(ctx context.Context) error {
+	key := t.key
+	if _, several := t.gateways.(*servers); several && key == "" {
+		key = uuid.NewString() // the request is repeated at the next server
+	}
+	err := t.ask(ctx, t.wait, key, &t.unknown)
+	if _, unanswered := errors.AsType[*Unanswered](err); !t.given || !unanswered {
+		t.gateways.cancel(t.unknown)
 	}
 	return err
+}
+
+// leaveTimeout bounds leave, for which a caller waits whose context has ended.
+const leaveTimeout = time.Second
+
+// leave gives up the place in line, or the grant, that a gateway keeps for a client that may
+// come back: a repeat without a wait does.
+func (t *taking) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	defer cancel()
+	if t.ask(ctx, 0, t.key, &t.unknown) == nil {
+		t.undo(ctx)
+	}
 }
 
 // left returns the wait to ask a gateway for, which waits for whole seconds.
@@ -111,10 +136,13 @@ func (t *taking) again(ctx context.Context, err error, sent time.Time) bool {
 	switch {
 	case errors.Is(err, ErrUnconfirmed) && !t.given:
 		t.key = "" // the client has given up what was granted for the old one
+	case errors.Is(err, kvslots.ErrNoSlot) && !now.Before(until):
+		// The place in line is kept for a repeat. One without a wait leaves the line.
+		return t.asked > 0 && !t.given && ctx.Err() == nil
 	case errors.Is(err, kvslots.ErrNoSlot):
 		if now.Sub(sent) > longestPause { // the gateway has waited, and keeps the place in line
 			t.pause = 0
-			return ctx.Err() == nil && now.Before(until)
+			return ctx.Err() == nil
 		}
 	case unanswered:
 		until = later(until, t.until.Add(repeatGrace-t.wait))

@@ -83,11 +83,7 @@ func failure(failed []error) error {
 	return &Unanswered{errors.New(strings.Join(texts, "; "))}
 }
 
-func (s *servers) cancel(ids []string) {
-	for _, server := range s.all {
-		server.cancel(ids)
-	}
-}
+func (s *servers) cancel([]string) bool { return false } // all are over HTTP
 
 func (s *servers) close() {
 	for _, server := range s.all {

@@ -60,12 +60,19 @@ func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource
 		return kvslots.Grant{}, err
 	}
 	var g kvslots.Grant
-	err = c.take(ctx, wait, key, func(wait time.Duration, key string, unknown *[]string) (err error) {
-		body.AcquireTimeout = new(wire.Seconds(wait))
-		g, err = c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Acquire), body: body, wait: wait, key: key, unknown: unknown})
-		return err
+	err = c.take(ctx, taking{
+		wait: wait, key: key,
+		ask: func(ctx context.Context, wait time.Duration, key string, unknown *[]string) (err error) {
+			body.AcquireTimeout = new(wire.Seconds(wait))
+			g, err = c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Acquire), body: body, wait: wait, key: key, unknown: unknown})
+			return err
+		},
+		undo: func(ctx context.Context) { _ = c.Release(ctx, session, r, g.Token) },
 	})
-	return g, err
+	if err != nil {
+		return kvslots.Grant{}, err
+	}
+	return g, nil
 }
 
 // Enqueue is like Store.Enqueue. If ctx ends first, the session may be in the line.

@@ -63,7 +63,7 @@ func TestServeOverNATS(t *testing.T) {
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 409, "")
 	waited := make(chan error, 1)
 	go func() {
-		_, err := c.Borrow(t.Context(), id, 30*time.Second, 30*time.Second)
+		_, err := c.Once().Borrow(t.Context(), id, 30*time.Second, 30*time.Second)
 		waited <- err
 	}()
 	p.eventually(t, "/l/"+pool, `"waiting":1`)

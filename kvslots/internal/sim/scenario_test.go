@@ -17,7 +17,7 @@ type field struct {
 func (p *Plan) fields() []field {
 	n, d, c, k := &p.Net, &p.Feed, &p.Clients, &p.Caps
 	all := []field{
-		{"seed", &p.Seed}, {"length", &p.Length}, {"nodes", &p.Nodes}, {"replicas", &p.Replicas}, {"sole", &p.Sole}, {"traps", &p.Traps}, {"clock", &p.Clock}, {"pool-idle", &p.PoolIdle},
+		{"seed", &p.Seed}, {"length", &p.Length}, {"nodes", &p.Nodes}, {"replicas", &p.Replicas}, {"sole", &p.Sole}, {"traps", &p.Traps}, {"clock", &p.Clock}, {"pool-idle", &p.PoolIdle}, {"grace", &p.Grace},
 		{"net.uplink", &n.Uplink}, {"net.ack", &n.Ack}, {"net.feed", &n.Feed}, {"net.spikes", &n.Spikes}, {"net.lag", &n.Lag},
 		{"net.lose-write", &n.LoseWrite}, {"net.lose-leave", &n.LoseLeave}, {"net.lose-ack", &n.LoseAck}, {"net.late-ack", &n.LateAck}, {"net.full", &n.Full}, {"net.never", &n.Never}, {"net.unknown", &n.Unknown},
 		{"feed.lose", &d.Lose}, {"feed.unpublished", &d.Unpublished}, {"feed.repeated", &d.Repeated}, {"feed.two-answers", &d.TwoAnswers},
@@ -26,7 +26,7 @@ func (p *Plan) fields() []field {
 		{"clients.pool", &c.Pool}, {"clients.session", &c.Session}, {"clients.owned", &c.Owned}, {"clients.observers", &c.Observers}, {"clients.pools", &c.Pools},
 		{"clients.count", &c.Count}, {"clients.names", &c.Names}, {"clients.owneds", &c.OwnedNames}, {"clients.ttl", &c.TTL},
 		{"clients.wait", &c.Wait}, {"clients.idle", &c.Idle}, {"clients.think", &c.Think}, {"clients.administer", &c.Administer},
-		{"clients.mismatch", &c.Mismatch}, {"clients.once", &c.Once}, {"clients.fresh", &c.Fresh}, {"clients.at-once", &c.AtOnce}, {"clients.quiet", &c.Quiet}, {"clients.together", &c.Together},
+		{"clients.mismatch", &c.Mismatch}, {"clients.once", &c.Once}, {"clients.fresh", &c.Fresh}, {"clients.at-once", &c.AtOnce}, {"clients.quiet", &c.Quiet}, {"clients.together", &c.Together}, {"clients.keyed", &c.Keyed},
 		{"caps.pools", &k.Pools}, {"caps.pool-waiters", &k.PoolWaiters}, {"caps.locks", &k.Locks}, {"caps.waiters", &k.Waiters}, {"caps.sessions", &k.Sessions}, {"caps.sessions-per-origin", &k.SessionsPerOrigin},
 		{"caps.locks-per-session", &k.LocksPerSession}, {"caps.locks-per-origin", &k.LocksPerOrigin}, {"caps.tombstones", &k.Tombstones},
 	}

@@ -35,12 +35,6 @@ func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 	return 0, false
 }
 
-// Short reports whether no permit is left for the borrow: then Choose returns no position.
-func (p *Pool) Short(t *Ticket, own *InFlight) bool {
-	free, before := p.rank(t, own)
-	return before >= free
-}
-
 // rank returns the number of free permits, and the number of tickets that wait before the
 // borrow, at most as many as there are permits.
 func (p *Pool) rank(t *Ticket, own *InFlight) (free, before int) {

@@ -197,13 +197,8 @@ func (r *restore) createStream(ctx context.Context, config jetstream.StreamConfi
 	for range createTries {
 		stream, err = r.js.CreateStream(ctx, config)
 		refused, ok := errors.AsType[*jetstream.APIError](err)
-		if !ok || refused.ErrorCode != codeStoreFailed {
+		if !ok || refused.ErrorCode != codeStoreFailed || !bucket.Pause(ctx, createPause) {
 			return stream, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-time.After(createPause):
 		}
 	}
 	return nil, err

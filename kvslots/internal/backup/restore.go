@@ -52,10 +52,7 @@ type Options struct {
 // If Restore is interrupted, it can be repeated; until it succeeds no peer serves callers,
 // or, if it had not yet deleted the old stream, all do.
 func Restore(ctx context.Context, nc *nats.Conn, b *Backup, o Options) (Summary, error) {
-	if err := bucket.CheckServer(nc); err != nil {
-		return Summary{}, err
-	}
-	js, err := jetstream.New(nc)
+	js, err := bucket.JetStream(nc)
 	if err != nil {
 		return Summary{}, err
 	}

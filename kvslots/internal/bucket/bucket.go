@@ -108,10 +108,7 @@ type guarded struct {
 // It returns ErrServerTooOld, ErrWrongBucket, or peer.ErrUnavailable wrapped
 // together with the cause of ctx's end.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
-	if err := CheckServer(nc); err != nil {
-		return nil, err
-	}
-	js, err := jetstream.New(nc)
+	js, err := JetStream(nc)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@
 //     refusing.go, repeat.go, restart.go; held.go, return.go, renew.go, expiry.go; register.go,
 //     inspect.go, delete.go. They call names by the interface naming, and what differs for
 //     an enqueued session by the interface purpose.
-//   - Names, and idle pools, 310: opening.go, idlepools.go.
+//   - Names, and idle pools, 310: names.go, idlepools.go.
 //   - What sessions enqueue, 410: enqueue.go, await.go.
 //   - Sessions, 340, on the kernel alone: session.go, session_end.go.
 //   - Extras, 200: owned.go, follow.go, stats.go.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
@@ -262,10 +261,7 @@ func TestRestoreReplicated(t *testing.T) {
 	file := mustBackup(t, cluster.Connect())
 	mustRestore(t, cluster.Connect(), file, RestoreOptions{Replace: true})
 	f.check(t, s)
-	js, err := jetstream.New(cluster.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, cluster.Connect())
 	if stream, err := js.Stream(t.Context(), bucket.StreamName); err != nil || stream.CachedInfo().Config.Replicas != 3 {
 		t.Errorf("the new stream: %+v, %v", stream.CachedInfo(), err)
 	}

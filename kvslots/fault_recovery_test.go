@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
@@ -176,10 +175,7 @@ func TestFault21ConsumerLost(t *testing.T) {
 	srv := natstest.Start(t, "")
 	g := openGateway(t, srv.ClientURL(), Config{})
 	pool := newPool(t, g.Store, 100)
-	js, err := jetstream.New(srv.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, srv.Connect())
 	stream, err := js.Stream(t.Context(), bucket.StreamName)
 	if err != nil {
 		t.Fatal(err)

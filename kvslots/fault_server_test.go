@@ -23,10 +23,7 @@ import (
 // fill writes leases into a bucket, as peers would.
 func fill(t *testing.T, nc *nats.Conn, pool uuid.UUID, leases int) {
 	t.Helper()
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(4000))
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, nc, jetstream.WithPublishAsyncMaxPending(4000))
 	for i := range leases {
 		id := poolHash(pool)
 		id[0], id[1] = id[0]^byte(i/1000), id[1]^byte(i/1000>>8)
@@ -128,10 +125,7 @@ func TestFault6BucketDeleted(t *testing.T) {
 	peers := []*gateway{openGateway(t, srv.ClientURL(), Config{}), openGateway(t, srv.ClientURL(), Config{})}
 	pool := newPool(t, peers[0].Store, 1)
 	l := mustBorrow(t, peers[0].Store, pool)
-	js, err := jetstream.New(srv.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, srv.Connect())
 	deleted := time.Now()
 	if err := js.DeleteStream(t.Context(), bucket.StreamName); err != nil {
 		t.Fatal(err)
@@ -208,10 +202,7 @@ func TestSoakFault16RefusedAtOnceInBusyPool(t *testing.T) {
 func TestFault20StartTogether(t *testing.T) {
 	t.Parallel()
 	cluster := natstest.StartCluster(t)
-	js, err := jetstream.New(cluster.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, cluster.Connect())
 	for range 4 {
 		startTogether(t, cluster)
 		if err := js.DeleteStream(t.Context(), bucket.StreamName); err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -153,10 +152,7 @@ func TestBucketMadeAnew(t *testing.T) {
 	s := openPeers(t, srv, 1)[0]
 	pool := newPool(t, s, 2)
 	l := mustBorrow(t, s, pool)
-	js, err := jetstream.New(srv.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, srv.Connect())
 	if err := js.DeleteStream(t.Context(), bucket.StreamName); err != nil {
 		t.Fatal(err)
 	}
@@ -186,10 +182,7 @@ func TestForeignEntries(t *testing.T) {
 	}
 	defer func() { _ = s.Close(context.Background()) }()
 	pool := newPool(t, s, 2)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, nc)
 	for _, key := range []string{
 		"secret-name", "p.x.cfg", slotKey(pool, 0).String(), slotKey(pool, 0).String() + ".x",
 		"p." + poolHash(pool).String() + ".w.zzz.1", "n.zzz",

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 )
 
 // Session is a session that is kept alive in the background, for programs that hold locks and
@@ -58,17 +60,21 @@ func (s *Session) Close(ctx context.Context) error {
 	return nil
 }
 
+// within returns a context that ends with the session, too.
+func (s *Session) within(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	stop := context.AfterFunc(s.done, func() { cancel(s.Err()) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
 // keep pings the session every third of its idle time. Without an answer it tries again, until
 // the session may have ended.
 func (s *Session) keep(used time.Time) {
 	defer close(s.pinged)
-	pause := s.idle / 3
-	for {
-		select {
-		case <-s.done.Done():
-			return
-		case <-time.After(pause):
-		}
+	for pause := s.idle / 3; bucket.Pause(s.done, pause); {
 		sent := time.Now()
 		err := s.ping(used)
 		switch {

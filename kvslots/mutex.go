@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 )
 
 // DefaultLeaseTTL is the lease of a Mutex without WithTTL. It is renewed in the background.
@@ -62,12 +64,12 @@ func (s *Session) mutex(on Resource, opts []MutexOption) *Mutex {
 // The errors are context.Cause(ctx), ErrSessionGone, and those of Store.Acquire except
 // ErrNoSlot and, while the session lives, ErrUnavailable.
 func (m *Mutex) Lock(ctx context.Context) error {
+	ctx, cancel := m.session.within(ctx)
+	defer cancel()
 	select {
 	case m.turn <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-m.session.Done():
-		return m.session.Err()
 	}
 	for key, pause := uuid.NewString(), time.Duration(0); ; pause = min(2*pause+10*time.Millisecond, time.Second) {
 		const longest = time.Hour // clamped to Config.MaxWait
@@ -81,21 +83,10 @@ func (m *Mutex) Lock(ctx context.Context) error {
 			<-m.turn
 			return err
 		}
-		if err := m.pause(ctx, pause); err != nil {
+		if !bucket.Pause(ctx, pause) {
 			<-m.turn
-			return err
+			return context.Cause(ctx)
 		}
-	}
-}
-
-func (m *Mutex) pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-m.session.Done():
-		return m.session.Err()
-	case <-time.After(d):
-		return nil
 	}
 }
 
@@ -107,6 +98,8 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 	default:
 		return false, nil
 	}
+	ctx, cancel := m.session.within(ctx)
+	defer cancel()
 	err := m.acquire(ctx, 0, uuid.NewString())
 	if err == nil {
 		return true, nil
@@ -120,9 +113,6 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 
 // acquire sends one request. If it is granted, it keeps the lease alive.
 func (m *Mutex) acquire(ctx context.Context, wait time.Duration, key string) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(m.session.done, func() { cancel(m.session.Err()) })()
 	sent := time.Now()
 	g, err := m.session.at.Acquire(ctx, m.session.id, m.on, m.ttl, wait, WithRequestKey(key))
 	if err != nil {

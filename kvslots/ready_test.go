@@ -220,10 +220,7 @@ func dial(t *testing.T, srv *natstest.Server, user string) *nats.Conn {
 
 func admin(t *testing.T, srv *natstest.Server) jetstream.JetStream {
 	t.Helper()
-	js, err := jetstream.New(dial(t, srv, "admin"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, dial(t, srv, "admin"))
 	return js
 }
 
@@ -248,16 +245,13 @@ func TestReadyWithoutABucket(t *testing.T) {
 	srv := natstest.Start(t, "")
 	s := openPeers(t, srv, 1)[0]
 	pool := newPool(t, s, 1)
-	js, err := jetstream.New(srv.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, srv.Connect())
 	if err := js.DeleteStream(t.Context(), bucket.StreamName); err != nil {
 		t.Fatal(err)
 	}
 	wantUnready(t, s, "")
 	wantReady(t, s)
-	_, err = s.Inspect(t.Context(), pool)
+	_, err := s.Inspect(t.Context(), pool)
 	wantErr(t, err, ErrNoPool)
 	mustBorrow(t, s, newPool(t, s, 1))
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
@@ -122,10 +121,7 @@ func startCutSoak(t *testing.T, seed uint64) *cutSoak {
 	t.Logf("seed %d", seed)
 	c := &cutCluster{ProcessCluster: natstest.StartProcesses(t)}
 	c.nc = c.Connect()
-	var err error
-	if c.js, err = jetstream.New(c.nc); err != nil {
-		t.Fatal(err)
-	}
+	c.js = natstest.JetStream(t, c.nc)
 	s := &cutSoak{
 		t: t, cluster: c, seed: seed, ledger: natstest.NewLedger(), stop: make(chan struct{}),
 		calls: map[string]int{}, failures: map[string]int{}, slowest: map[string]time.Duration{},

@@ -268,10 +268,8 @@ func TestSessionsReplicated(t *testing.T) {
 func runKeyHistory(t *testing.T, set setting) porcupine.CheckResult {
 	set.peers = 3
 	h := &keyHistory{t: t, lagging: set.lagging(), seed: set.seed, stores: set.open(t), start: time.Now(), ids: map[int]string{}}
-	js, err := jetstream.New(set.connect(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var err error
+	js := natstest.JetStream(t, set.connect(0))
 	if h.stream, err = js.Stream(t.Context(), bucket.StreamName); err != nil {
 		t.Fatal(err)
 	}

@@ -307,16 +307,13 @@ func TestWrongBucket(t *testing.T) {
 			// Each case has its own server: creating a stream sometimes fails while one of
 			// the same name is being deleted.
 			nc := natstest.Start(t, "").Connect()
-			js, err := jetstream.New(nc)
-			if err != nil {
-				t.Fatal(err)
-			}
+			js := natstest.JetStream(t, nc)
 			cfg := bucket.StreamConfig(1)
 			c.change(&cfg)
 			if _, err := js.CreateStream(t.Context(), cfg); err != nil {
 				t.Fatal(err)
 			}
-			_, err = Open(t.Context(), nc, Config{Logger: logtest.Logger()})
+			_, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
 			wantErr(t, err, ErrWrongBucket)
 			if !containsText(err, c.want) {
 				t.Fatalf("the error does not name %s: %v", c.want, err)

@@ -21,7 +21,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
@@ -258,10 +257,7 @@ func openOn(b *testing.B, nc *nats.Conn) *Store {
 
 func lastSequence(b *testing.B, nc *nats.Conn) uint64 {
 	b.Helper()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		b.Fatal(err)
-	}
+	js := natstest.JetStream(b, nc)
 	stream, err := js.Stream(b.Context(), bucket.StreamName)
 	if err != nil {
 		b.Fatal(err)

@@ -163,15 +163,11 @@ func BenchmarkFlush(b *testing.B) {
 					b.Fatal(err)
 				}
 				defer srv.Close()
-				nc, err := srv.Connect()
+				js, err := srv.jetStream(srv.keys.bucket)
 				if err != nil {
 					b.Fatal(err)
 				}
-				defer nc.Close()
-				js, err := jetstream.New(nc)
-				if err != nil {
-					b.Fatal(err)
-				}
+				defer js.Conn().Close()
 				if _, err := js.CreateStream(b.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s.*"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true}); err != nil {
 					b.Fatal(err)
 				}

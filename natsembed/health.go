@@ -109,8 +109,10 @@ func (s *Server) restart(cause error) error {
 			return err
 		}
 		cause = err
-		if !s.pause(healthEvery) {
+		select {
+		case <-s.stopping:
 			return nil
+		case <-time.After(healthEvery):
 		}
 	}
 }
@@ -126,16 +128,4 @@ func (s *Server) startAgain() error {
 	}
 	s.cfg.Logger.Info().Msg("nats-server restarted")
 	return nil
-}
-
-// pause waits for d. It returns false if the server is closed meanwhile.
-func (s *Server) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-s.stopping:
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -30,15 +30,11 @@ func (s *Server) probe(ctx context.Context) error {
 	if s.nats().JetStreamIsClustered() {
 		return fmt.Errorf("%w: the server is clustered", errUngroupable)
 	}
-	nc, err := s.connect(s.keys.probe, nil)
+	js, err := s.jetStream(s.keys.probe)
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
+	defer js.Conn().Close()
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{

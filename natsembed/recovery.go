@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 const recoveryCheckTimeout = 30 * time.Second
@@ -18,15 +16,11 @@ func (s *Server) checkRecovery(ctx context.Context) error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	nc, err := s.Connect()
+	js, err := s.jetStream(s.keys.bucket)
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
+	defer js.Conn().Close()
 	ctx, cancel := context.WithTimeout(ctx, recoveryCheckTimeout)
 	defer cancel()
 	for _, name := range names {

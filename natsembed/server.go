@@ -34,6 +34,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/natsembed/internal/flush"
 	"github.com/kvslots/kvslots/natsembed/listener"
@@ -300,6 +301,15 @@ func (s *Server) connect(key nkey, opts []nats.Option) (*nats.Conn, error) {
 		nats.ReconnectWait(100 * time.Millisecond),
 	}
 	return nats.Connect("", append(ours, opts...)...)
+}
+
+// jetStream returns the JetStream API on a connection of its own. The caller must close its Conn.
+func (s *Server) jetStream(key nkey) (jetstream.JetStream, error) {
+	nc, err := s.connect(key, nil)
+	if err != nil {
+		return nil, err
+	}
+	return jetstream.New(nc) // fails only for options
 }
 
 // Clients returns what knows the clients of the listener, and bounds what they may take.

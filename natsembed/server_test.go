@@ -214,14 +214,10 @@ func messages(t *testing.T, srv *Server) uint64 {
 
 func connect(t *testing.T, srv *Server) jetstream.JetStream {
 	t.Helper()
-	nc, err := srv.Connect()
+	js, err := srv.jetStream(srv.keys.bucket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(js.Conn().Close)
 	return js
 }

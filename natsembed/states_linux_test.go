@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/logtest"
@@ -33,33 +32,23 @@ var tasks = map[string]func(ctx context.Context, srv *Server) error{
 		return s.flushed()
 	},
 	"update": func(ctx context.Context, srv *Server) error {
-		return withStreams(srv, func(js jetstream.JetStream) error {
-			stream, err := js.Stream(ctx, bucketStream)
-			if err != nil {
-				return err
-			}
-			config := stream.CachedInfo().Config
-			config.Description += " (updated)"
-			if _, err = js.UpdateStream(ctx, config); err != nil {
-				return err
-			}
-			return srv.Flush()
-		})
+		js, err := srv.jetStream(srv.keys.bucket)
+		if err != nil {
+			return err
+		}
+		defer js.Conn().Close()
+		stream, err := js.Stream(ctx, bucketStream)
+		if err != nil {
+			return err
+		}
+		config := stream.CachedInfo().Config
+		config.Description += " (updated)"
+		if _, err = js.UpdateStream(ctx, config); err != nil {
+			return err
+		}
+		return srv.Flush()
 	},
 	"restore": restoreItself,
-}
-
-func withStreams(srv *Server, do func(jetstream.JetStream) error) error {
-	nc, err := srv.Connect()
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
-	return do(js)
 }
 
 // restoreItself replaces the bucket by a backup of it.

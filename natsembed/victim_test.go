@@ -42,11 +42,7 @@ func runVictim(dir string) {
 }
 
 func fillVictim(srv *Server, hang *atomic.Bool) error {
-	nc, err := srv.Connect()
-	if err != nil {
-		return err
-	}
-	js, err := jetstream.New(nc)
+	js, err := srv.jetStream(srv.keys.bucket)
 	if err != nil {
 		return err
 	}

@@ -127,13 +127,11 @@ func (s *Server) releaseLater(lock *kvslots.OwnedLock) {
 		defer stack.Recover(s.log)
 		ctx, cancel := context.WithDeadline(s.ctx, lock.ExpiresAt)
 		defer cancel()
-		pause := time.NewTicker(releaseRetry)
-		defer pause.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-pause.C:
+			case <-time.After(releaseRetry):
 			}
 			if _, err := s.unlock(ctx, lock); err == nil {
 				return

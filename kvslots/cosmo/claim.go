@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
@@ -83,7 +84,7 @@ func (l *Limiter) claim(ctx context.Context, slot Slot, jid string, duration tim
 			l.withdraw(ctx, m, unsure)
 			return Slot{}, fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
 		}
-		pauseFor(ctx, pause)
+		bucket.Pause(ctx, pause)
 	}
 }
 
@@ -169,11 +170,4 @@ func (l *Limiter) acquireMarked(ctx context.Context, taken []Slot, jid string, d
 // by the server.
 func isMarker(h nats.Header) bool {
 	return h.Get(entry.HeaderOperation) != "" || h.Get(entry.HeaderReason) != ""
-}
-
-func pauseFor(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

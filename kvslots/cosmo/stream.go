@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 )
 
 // slotEntry is the entry under a slot's key.
@@ -85,7 +86,7 @@ func (l *Limiter) remove(ctx context.Context, slot Slot) (bool, error) {
 		if time.Since(began) > retryTimeout || errors.Is(err, errRefused) {
 			return false, fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
 		}
-		pauseFor(ctx, pause)
+		bucket.Pause(ctx, pause)
 	}
 }
 

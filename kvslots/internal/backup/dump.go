@@ -55,10 +55,7 @@ type dump struct {
 }
 
 func beginDump(ctx context.Context, nc *nats.Conn) (*dump, error) {
-	if err := bucket.CheckServer(nc); err != nil {
-		return nil, err
-	}
-	js, err := jetstream.New(nc)
+	js, err := bucket.JetStream(nc)
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -41,10 +39,7 @@ func TestBackupOfUnknownFields(t *testing.T) {
 	srv := natstest.Start(t, "")
 	open(t, srv)
 	nc := srv.Connect()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, nc)
 	key := entry.Key{Kind: entry.Config, Pool: entry.HashOf(entry.OfPool, "x")}
 	if _, err := js.Publish(t.Context(), bucket.SubjectPrefix+key.String(), []byte(`{"more":1,"count":2,"gen":7}`)); err != nil {
 		t.Fatal(err)
@@ -67,10 +62,7 @@ func TestBackupOfUnknownFields(t *testing.T) {
 func TestBackupOfADeletedBucket(t *testing.T) {
 	srv := natstest.Start(t, "")
 	nc := srv.Connect()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, nc)
 	stream, err := js.CreateStream(t.Context(), bucket.StreamConfig(1))
 	if err != nil {
 		t.Fatal(err)

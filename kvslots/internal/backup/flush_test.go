@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
@@ -24,10 +23,7 @@ type standing struct {
 
 func standingOf(t *testing.T, srv *natstest.Server) (s standing) {
 	t.Helper()
-	js, err := jetstream.New(srv.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, srv.Connect())
 	inbox, _, err := bucket.PresentRestore(t.Context(), js)
 	if err != nil {
 		t.Fatal(err)

@@ -52,10 +52,7 @@ type Options struct {
 // If Restore is interrupted, it can be repeated; until it succeeds no peer serves callers,
 // or, if it had not yet deleted the old stream, all do.
 func Restore(ctx context.Context, nc *nats.Conn, b *Backup, o Options) (Summary, error) {
-	if err := bucket.CheckServer(nc); err != nil {
-		return Summary{}, err
-	}
-	js, err := jetstream.New(nc)
+	js, err := bucket.JetStream(nc)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -197,13 +194,8 @@ func (r *restore) createStream(ctx context.Context, config jetstream.StreamConfi
 	for range createTries {
 		stream, err = r.js.CreateStream(ctx, config)
 		refused, ok := errors.AsType[*jetstream.APIError](err)
-		if !ok || refused.ErrorCode != codeStoreFailed {
+		if !ok || refused.ErrorCode != codeStoreFailed || !bucket.Pause(ctx, createPause) {
 			return stream, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-time.After(createPause):
 		}
 	}
 	return nil, err

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/kvslots"
@@ -57,10 +56,7 @@ func killed(t *testing.T, srv *natstest.Server, b *backup.Backup, steps int) {
 // wantPresent checks whether a restore has begun and not ended.
 func wantPresent(t *testing.T, srv *natstest.Server, want bool) {
 	t.Helper()
-	js, err := jetstream.New(srv.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, srv.Connect())
 	if inbox, _, err := bucket.PresentRestore(t.Context(), js); err != nil || (inbox != "") != want {
 		t.Errorf("the present restore: %q, %v; want one: %v", inbox, err, want)
 	}
@@ -117,10 +113,7 @@ func TestKilledRestore(t *testing.T) {
 // republished returns the subjects on which the bucket's stream republishes its entries.
 func republished(t *testing.T, srv *natstest.Server) string {
 	t.Helper()
-	js, err := jetstream.New(srv.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, srv.Connect())
 	stream, err := js.Stream(t.Context(), bucket.StreamName)
 	if err != nil {
 		t.Fatal(err)

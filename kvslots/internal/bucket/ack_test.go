@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
@@ -50,10 +49,7 @@ func refused(status, code int, description string) string {
 // scanAck parses the answers of a real server, without encoding/json.
 func TestScanAckReadsTheServer(t *testing.T) {
 	nc := natstest.Start(t, "").Connect()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, nc)
 	if _, err := openStream(t.Context(), js, 1, logtest.Logger()); err != nil {
 		t.Fatal(err)
 	}

@@ -108,10 +108,7 @@ type guarded struct {
 // It returns ErrServerTooOld, ErrWrongBucket, or peer.ErrUnavailable wrapped
 // together with the cause of ctx's end.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
-	if err := CheckServer(nc); err != nil {
-		return nil, err
-	}
-	js, err := jetstream.New(nc)
+	js, err := JetStream(nc)
 	if err != nil {
 		return nil, err
 	}
@@ -189,18 +186,17 @@ func (b *Bucket) load(ctx context.Context) error {
 		case !errors.Is(err, peer.ErrUnavailable):
 			return err
 		}
-		pause(ctx, loadRetry)
+		Pause(ctx, loadRetry)
 	}
 }
 
-// pause sleeps for d and returns true, or returns false as soon as ctx ends.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
+// Pause sleeps for d and returns true, or returns false as soon as ctx ends. The commands, the
+// gateway and the benchmarks each have their own, since they cannot import this one.
+func Pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	}
 }

@@ -45,7 +45,7 @@ func (b *Bucket) connectionChanged(status nats.Status) {
 // or to replies, as it does when permissions are taken away: nats.go subscribes again only
 // when it reconnects.
 func (b *Bucket) keepSubscriptions() {
-	for pause(b.open, silence) {
+	for Pause(b.open, silence) {
 		var suspect bool
 		b.WithPeer(func(_ *peer.Peer, now peer.Instant) { suspect = b.mayLackSubscription(now) })
 		if suspect && b.nc.IsConnected() && b.hasLostSubscription() {

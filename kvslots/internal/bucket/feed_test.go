@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
@@ -58,10 +57,7 @@ func TestForeignEntries(t *testing.T) {
 	nc := natstest.Start(t, "").Connect()
 	b := openBucket(t, nc, Config{})
 	live(t, b)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, nc)
 	pool := entry.Key{Kind: entry.Config, Pool: entry.HashOf("pool", "corrupt")}
 	for _, key := range []string{"foreign", pool.String()} {
 		for range 2 {

@@ -100,7 +100,7 @@ func (b *Bucket) keepReadings() {
 // could not be created. So many attempts before have failed, and so many of them had no answer.
 func (b *Bucket) serve(o *order, failed, unanswered int) error {
 	if failed > 0 || o.From > 0 {
-		pause(o.ctx, rand.N(doubled(minSpread, failed, maxSpread)))
+		Pause(o.ctx, rand.N(doubled(minSpread, failed, maxSpread)))
 	}
 	for !b.nc.IsConnected() {
 		select {

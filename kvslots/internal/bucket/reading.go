@@ -97,7 +97,7 @@ func (r *reading) noteMessage() { r.lastMessage.Store(int64(r.b.now())) }
 
 // monitor blocks until the reading is over.
 func (r *reading) monitor() {
-	for pause(r.order.ctx, checkEvery) {
+	for Pause(r.order.ctx, checkEvery) {
 		if r.b.now().Sub(peer.Instant(r.lastMessage.Load())) > silence {
 			r.lost("no heartbeat")
 		}

@@ -62,10 +62,7 @@ func TestReadingEnds(t *testing.T) {
 	t.Parallel()
 	nc := natstest.Start(t, "").Connect()
 	b := openBucket(t, nc, Config{Replicas: 1})
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, nc)
 	consumers := func() int {
 		stream, err := js.Stream(t.Context(), StreamName)
 		if err != nil {
@@ -103,10 +100,7 @@ func (s *unreadable) CreatePushConsumer(ctx context.Context, cfg jetstream.Consu
 // makes of it.
 func notStarted(t *testing.T, nc *nats.Conn, wrap func(jetstream.Stream) jetstream.Stream) *Bucket {
 	t.Helper()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, nc)
 	stream, err := openStream(t.Context(), js, 1, logtest.Logger())
 	if err != nil {
 		t.Fatal(err)

@@ -18,10 +18,7 @@ import (
 // earlier creates the stream as an earlier release did.
 func earlier(t *testing.T, nc *nats.Conn, replicas int) *jetstream.StreamInfo {
 	t.Helper()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, nc)
 	c := StreamConfig(replicas)
 	c.RePublish = nil
 	c.Metadata = map[string]string{"owner": "ops"}
@@ -37,10 +34,7 @@ func earlier(t *testing.T, nc *nats.Conn, replicas int) *jetstream.StreamInfo {
 
 func streamOf(t *testing.T, nc *nats.Conn) *jetstream.StreamInfo {
 	t.Helper()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, nc)
 	stream, err := js.Stream(t.Context(), StreamName)
 	if err != nil {
 		t.Fatal(err)

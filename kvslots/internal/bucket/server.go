@@ -30,7 +30,7 @@ const (
 func (b *Bucket) keepServer() {
 	changes := 0
 	var next peer.Instant
-	for pause(b.open, cutOff/8) {
+	for Pause(b.open, cutOff/8) {
 		var isCutOff, heard bool
 		b.WithPeer(func(p *peer.Peer, now peer.Instant) {
 			heard = !b.isCutOff(cutOff/2, now)
@@ -62,7 +62,7 @@ func (b *Bucket) changeServer() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(b.open, changeTimeout)
-		for !b.nc.IsConnected() && pause(ctx, time.Millisecond) {
+		for !b.nc.IsConnected() && Pause(ctx, time.Millisecond) {
 		}
 		cancel()
 		if b.nc.ConnectedServerId() != present {

@@ -63,7 +63,7 @@ func openStream(ctx context.Context, js jetstream.JetStream, replicas int, log z
 			return stream, nil
 		case errors.Is(err, ErrWrongBucket):
 			return nil, err
-		case ctx.Err() != nil, !isTransient(err), !pause(ctx, openRetry):
+		case ctx.Err() != nil, !isTransient(err), !Pause(ctx, openRetry):
 			return nil, notOpened(ctx, err)
 		}
 	}

@@ -36,10 +36,7 @@ func TestOpenTogether(t *testing.T) {
 func openTogether(t *testing.T, cluster *natstest.Cluster) {
 	var sides []jetstream.JetStream
 	for i := range 12 {
-		js, err := jetstream.New(cluster.Servers[i%len(cluster.Servers)].Connect())
-		if err != nil {
-			t.Fatal(err)
-		}
+		js := natstest.JetStream(t, cluster.Servers[i%len(cluster.Servers)].Connect())
 		sides = append(sides, js)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -73,10 +70,7 @@ func openTogether(t *testing.T, cluster *natstest.Cluster) {
 // Open reports at once that an account has no JetStream.
 func TestOpenWithoutJetStream(t *testing.T) {
 	nc := natstest.Start(t, "", func(o *server.Options) { o.JetStream = false }).Connect()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, nc)
 	if _, err := openStream(t.Context(), js, 1, logtest.Logger()); !errors.Is(err, peer.ErrUnavailable) || !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("got %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/mod/semver"
 )
 
@@ -16,15 +17,15 @@ const minVersion = "2.11"
 // TTLs or limit markers; the error's text names the server and its version.
 var ErrServerTooOld = errors.New("NATS server is too old")
 
-// CheckServer returns ErrServerTooOld if the connected server is too old. It accepts
+// JetStream returns the JetStream API of the connected server, or ErrServerTooOld. It accepts
 // a version that cannot be parsed: if that server is too old, Open fails later.
-func CheckServer(nc *nats.Conn) error {
+func JetStream(nc *nats.Conn) (jetstream.JetStream, error) {
 	version := nc.ConnectedServerVersion()
 	if isTooOld(version) {
-		return fmt.Errorf("%w: %q has version %s, and kvslots needs %s or later",
+		return nil, fmt.Errorf("%w: %q has version %s, and kvslots needs %s or later",
 			ErrServerTooOld, nc.ConnectedServerName(), version, minVersion)
 	}
-	return nil
+	return jetstream.New(nc)
 }
 
 // isTooOld compares major and minor version only: "2.11.4-beta.1" is 2.11.

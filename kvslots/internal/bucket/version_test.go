@@ -25,7 +25,7 @@ func TestIsTooOld(t *testing.T) {
 	}
 }
 
-// CheckServer names the old server and its version, and sends it no request.
+// The error names the old server and its version, and sends it no request.
 func TestOldServerIsRefused(t *testing.T) {
 	nc, err := nats.Connect(oldServer(t, "2.10.29"), nats.NoReconnect())
 	if err != nil {

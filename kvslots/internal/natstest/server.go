@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
@@ -52,6 +53,16 @@ func (s *Server) start() {
 		s.t.Fatal("nats-server did not become ready")
 	}
 	s.Server = srv
+}
+
+// JetStream returns the JetStream API on a connection.
+func JetStream(t testing.TB, nc *nats.Conn, opts ...jetstream.JetStreamOpt) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(nc, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
 }
 
 // Stop stops the server and waits until it has stopped.

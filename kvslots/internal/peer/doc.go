@@ -55,15 +55,15 @@
 // need not be read together.
 //
 //   - The contract, 430 lines: config.go, request.go, output.go, errors.go.
-//   - The kernel, 2,000: kernel.go, call.go and queue.go; feed.go, catchup_check.go and
-//     contradiction.go, which keep the view; write.go, writequeue.go and discard.go;
-//     barrier.go, presence.go, confirmation.go, told.go, metrics.go, lists.go. It calls the
-//     rooms above it by the interface worker.
+//   - The kernel, 2,000: kernel.go, call.go and queue.go; feed.go, loading.go, catchup.go,
+//     catchup_check.go and contradiction.go, which keep the view; write.go, writequeue.go and
+//     discard.go; barrier.go, presence.go, confirmation.go, told.go, metrics.go, lists.go. It
+//     calls the rooms above it by the interface worker.
 //   - Pools, 1,800: pool.go; borrow.go, borrow_phase.go, share.go, claiming.go, ticket.go,
 //     refusing.go, repeat.go, restart.go; held.go, return.go, renew.go, expiry.go; register.go,
 //     inspect.go, delete.go. They call names by the interface naming, and what differs for
 //     an enqueued session by the interface purpose.
-//   - Names, and idle pools, 310: opening.go, idlepools.go.
+//   - Names, and idle pools, 310: names.go, idlepools.go.
 //   - What sessions enqueue, 410: enqueue.go, await.go.
 //   - Sessions, 340, on the kernel alone: session.go, session_end.go.
 //   - Extras, 200: owned.go, follow.go, stats.go.

@@ -16,9 +16,6 @@ const (
 	// unseenLimit is the time without such a refresh after which the view is caught up.
 	unseenLimit = 6 * time.Second
 
-	// overdue is how late the feed may deliver a revision that an answer named.
-	overdue = 300 * time.Millisecond
-
 	// maxHeld is how many entries of the feed are held during a reading.
 	maxHeld = 1 << 14
 
@@ -26,21 +23,7 @@ const (
 	// the shell has reconnected to another server.
 	deposedTime = 4 * time.Second
 
-	// maxQuiet is how many times in a row a reading may have delivered nothing for overdue. The
-	// replica that it reads from may be behind for minutes, and another reading may be of
-	// another one.
-	maxQuiet = 7
-
-	readingRetry = 250 * time.Millisecond
 	rebuildPause = 10 * time.Second
-
-	// witnessTime is how long a peer that has loaded its view waits for a sign of
-	// life of another peer, before it ends leases by the leader's clock.
-	witnessTime = presenceRefresh + time.Second
-
-	// skew is how much later leases end that were loaded from a replicated stream:
-	// their timestamps may be of another leader's clock.
-	skew = 5 * time.Second
 )
 
 // mode is the mode of the view.
@@ -97,20 +80,6 @@ type feed struct {
 	suspected    map[entry.Key]Instant // when an answer about the key disagreed with the view first, within rebuildPause: see suspect
 }
 
-// newView begins an empty view. The presence stays: loading shows its tickets, and so
-// the places of this peer's borrows in the lines.
-func (k *kernel) newView() {
-	k.view = rules.New()
-	k.view.TracksIdle = k.cfg.PoolIdle > 0
-	k.feed.mode = loading
-	k.feed.check = check{}
-	k.self.revision = 0
-	k.reads.restart()
-	k.purging = nil
-	k.above.restart()
-	k.writes.sendAgain() // ends the writes that were sent under the previous view
-}
-
 // order orders a reading.
 func (f *feed) order(from uint64) {
 	f.k.timers.stop(&f.retry)
@@ -142,10 +111,6 @@ func (k *kernel) ReadingStarted(number uint64, s StreamInfo, now Instant) {
 	k.advance()
 }
 
-// Loading reports whether the view is being loaded. If the caller gives up the reading then,
-// the load begins anew, so it must be patient: a large bucket takes long on a slow machine.
-func (k *kernel) Loading() bool { return k.feed.mode == loading }
-
 // ReadingLost records that a reading could not begin or was lost, or, after Ready.Joined has
 // named it, that entries of the feed are lost.
 func (k *kernel) ReadingLost(number uint64, now Instant) {
@@ -155,28 +120,6 @@ func (k *kernel) ReadingLost(number uint64, now Instant) {
 	}
 	k.feed.catchUp(k.feed.stage != ordered)
 	k.advance()
-}
-
-// catchUp orders a reading: now if atOnce is set, and otherwise after readingRetry.
-func (f *feed) catchUp(atOnce bool) {
-	from := uint64(0)
-	if f.mode != loading {
-		from = f.beginCheck()
-	} else if f.k.view.Revision > 0 {
-		f.k.newView() // a partly loaded view is useless
-	}
-	if atOnce {
-		f.order(from)
-		return
-	}
-	f.ignoreReading()
-	f.retry.fire = func() { f.order(from) }
-	f.k.timers.start(&f.retry, f.k.now.Add(readingRetry))
-}
-
-func (f *feed) ignoreReading() {
-	f.number++
-	f.stage = ordered
 }
 
 // Read applies an entry that a reading delivered. It may skip entries that were overwritten.
@@ -284,48 +227,6 @@ func (f *feed) next(e *entry.Entry) {
 	}
 }
 
-// expect begins a catch-up if the view has not reached a revision in time. An answer to a
-// write has named it.
-func (f *feed) expect(revision uint64) {
-	if f.named = max(f.named, revision); revision <= f.k.view.Revision || f.overdue.index != 0 {
-		return
-	}
-	f.awaited = f.named
-	f.startOverdue()
-}
-
-func (f *feed) startOverdue() {
-	f.overdue.fire = f.dueNow
-	f.k.timers.start(&f.overdue, f.k.now.Add(overdue))
-}
-
-// dueNow is called when what is expected is overdue.
-func (f *feed) dueNow() {
-	switch {
-	case f.k.stopping:
-	case f.stage == reading:
-		if f.quiet++; f.quiet > maxQuiet {
-			f.k.log(Debug, "view is read again", "the reading delivers nothing")
-			f.catchUp(true)
-			return
-		}
-		if f.k.self.shown > f.after { // the feed may have lost it
-			f.k.self.refresh()
-		}
-		f.startOverdue()
-	case f.k.view.Revision >= f.awaited:
-		f.expect(f.named)
-	case f.stage == joined:
-		f.k.log(Debug, "view is caught up", "a revision is missing that the stream has")
-		f.catchUp(true)
-	}
-}
-
-// ageOf returns how long ago a loaded entry was written.
-func (f *feed) ageOf(e *entry.Entry) time.Duration {
-	return max(0, f.leaderTime.Sub(e.Time)) + f.k.now.Sub(f.beganAt)
-}
-
 // apply applies one entry to the view, and updates this peer's pending work.
 func (k *kernel) apply(e *entry.Entry, age time.Duration) {
 	if e.Revision > k.view.Revision+1 && k.feed.mode != loading {
@@ -357,73 +258,4 @@ func (k *kernel) holderBefore(e *entry.Entry) (h holder) {
 		}
 	}
 	return h
-}
-
-// caughtUp makes the view live.
-func (f *feed) caughtUp() {
-	switch {
-	case f.mode == loading:
-		f.loaded()
-	case !f.endCheck():
-		f.contradicted(lostEntries)
-		return
-	default:
-		f.k.above.checked()
-	}
-	f.mode = live
-	f.k.view.BecomeLive(f.k.now)
-	f.k.writes.sendAgain()
-	f.k.reads.revive()
-	f.k.above.becameLive()
-}
-
-// loaded sets the ends of sessions and leases when the view is loaded.
-func (f *feed) loaded() {
-	f.ends = nil
-	f.k.view.Postpone(f.k.now)
-	if f.k.cfg.Sole && f.rebuilt == 0 {
-		f.k.view.EndOthers(f.k.self.id, f.k.now)
-	} else {
-		f.witnessUntil = f.k.now.Add(witnessTime)
-		slack := time.Duration(0)
-		if f.k.cfg.Replicated {
-			slack = skew
-		}
-		f.k.view.HoldBack(f.witnessUntil, slack)
-	}
-	f.k.log(Debug, "view loaded", "")
-}
-
-// rebuild drops the view and builds it anew. It keeps the ends of leases, which this peer
-// knows better than the stream.
-func (f *feed) rebuild(why string) {
-	f.rebuilt = max(f.k.now, 1)
-	f.k.counters.Rebuilds++
-	f.k.log(Warn, "view built anew", why)
-	f.keepEnds()
-	f.named = 0
-	f.k.timers.stop(&f.overdue)
-	f.k.newView()
-	f.order(0)
-}
-
-// heardOther handles a sign of life of another peer. If this peer has just loaded its
-// view, it restarts the ttl of the loaded leases: the leader's clock may have been stepped
-// since they were written, and the other peer knows better when they end.
-func (f *feed) heardOther(e *entry.Entry) {
-	if f.mode == loading || f.k.now >= f.witnessUntil || e.Marker || e.Session.Kind != entry.SessionPeer || e.Key == f.k.self.key() {
-		return
-	}
-	f.witnessUntil = 0
-	f.k.view.CountAnew(f.began, f.k.now)
-}
-
-func (f *feed) keepEnds() {
-	for pool := range f.k.view.EachPool {
-		for s := range pool.Slots {
-			if s.Value.TTL > 0 {
-				put(&f.ends, s.Value.Lease, max(f.ends[s.Value.Lease], s.Ends))
-			}
-		}
-	}
 }

@@ -25,13 +25,6 @@ const (
 	maxClosings   = 32               // closings under way
 )
 
-// names opens and closes pools: it implements naming.
-type names struct {
-	*pools
-	opening int // names that are not in use in the view, and in which this peer is claiming
-	closer  idleCloser
-}
-
 // idleCloser closes idle pools.
 type idleCloser struct {
 	n     *names

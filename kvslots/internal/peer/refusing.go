@@ -96,5 +96,6 @@ func (b *borrow) choose(pool *rules.Pool) (position int, ok bool) {
 // isShort reports whether there is no permit for the borrow. One that may not be claimed yet,
 // since the peer has no presence, is no reason to refuse.
 func (b *borrow) isShort(pool *rules.Pool) bool {
-	return pool.Short(pool.Ticket(b.ticket.place), &b.pool.flight)
+	_, ok := b.choose(pool)
+	return !ok
 }

@@ -21,7 +21,8 @@ type deadline struct {
 	of    *record
 }
 
-// deadlineQueue is a heap of deadlines, the earliest first.
+// deadlineQueue is a heap of deadlines, the earliest first. It shares no code with the event queue
+// of package peer: the two differ in order and contents, and what is left is container/heap.
 type deadlineQueue []*deadline
 
 func (q deadlineQueue) Len() int           { return len(q) }

@@ -109,10 +109,8 @@ func (s *scenario) command(line string) {
 		t, own := p.Ticket(o.number("ticket", 0)), &rules.InFlight{}
 		if position, ok := p.Choose(t, own); ok {
 			s.printf("position %d\n", position)
-		} else if p.Short(t, own) {
-			s.printf("none\n")
 		} else {
-			s.printf("none yet\n")
+			s.printf("none\n")
 		}
 	case "due":
 		s.due(now)

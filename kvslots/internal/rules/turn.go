@@ -35,12 +35,6 @@ func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 	return 0, false
 }
 
-// Short reports whether no permit is left for the borrow: then Choose returns no position.
-func (p *Pool) Short(t *Ticket, own *InFlight) bool {
-	free, before := p.rank(t, own)
-	return before >= free
-}
-
 // rank returns the number of free permits, and the number of tickets that wait before the
 // borrow, at most as many as there are permits.
 func (p *Pool) rank(t *Ticket, own *InFlight) (free, before int) {
@@ -58,20 +52,6 @@ func (p *Pool) rank(t *Ticket, own *InFlight) (free, before int) {
 		return o.waits() && !own.claims(o.Place)
 	})
 	return free, before
-}
-
-// FenceAfter returns SlotValue.After of a claim of a position, whose slot may be nil. byClock is
-// unset if a peer of the release before may be alive, for which the fence of a claim is its
-// revision: then After is 0, unless that would be below an earlier fence.
-func (v *View) FenceAfter(s *Slot, byClock bool) uint64 {
-	var last uint64
-	if s != nil {
-		last = s.fenced
-	}
-	if !byClock && last <= v.Revision {
-		return 0
-	}
-	return max(last, 1)
 }
 
 // claims reports whether a claim in flight names the ticket of a place.

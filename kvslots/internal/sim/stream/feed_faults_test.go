@@ -139,9 +139,7 @@ func runFault(t *testing.T, cluster *natstest.ProcessCluster, f feedFault, n int
 	r := &faultRun{feedCheck: &feedCheck{t: t, first: 1, keepsAll: n%2 == 1}, cluster: cluster}
 	r.nc = connect(t, func(o ...nats.Option) *nats.Conn { return cluster.Connect(o...) })
 	var err error
-	if r.js, err = jetstream.New(r.nc, jetstream.WithDefaultTimeout(2*time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	r.js = natstest.JetStream(t, r.nc, jetstream.WithDefaultTimeout(2*time.Second))
 	cfg := withFeed(realConfig(feedStream, 3, 1, time.Hour))
 	if r.keepsAll {
 		cfg.MaxMsgsPerSubject = -1

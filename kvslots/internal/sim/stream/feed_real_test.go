@@ -169,10 +169,7 @@ func TestFeedAddedByUpdate(t *testing.T) {
 	before := old.info()
 	kept := describeAll(old.all())
 
-	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(answerTimeout))
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, nc, jetstream.WithDefaultTimeout(answerTimeout))
 	w := openWire(t, nc, 1)
 	if _, err := js.UpdateStream(t.Context(), withFeed(old.config())); err != nil {
 		t.Fatal(err)

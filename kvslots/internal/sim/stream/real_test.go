@@ -51,10 +51,7 @@ func prefixOf(name string) string { return "$KV." + strings.TrimPrefix(name, "KV
 
 func createReal(t testing.TB, nc *nats.Conn, cfg jetstream.StreamConfig) *realStream {
 	t.Helper()
-	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(answerTimeout))
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, nc, jetstream.WithDefaultTimeout(answerTimeout))
 	s, err := js.CreateStream(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -65,10 +62,7 @@ func createReal(t testing.TB, nc *nats.Conn, cfg jetstream.StreamConfig) *realSt
 // openReal opens an existing stream.
 func openReal(t testing.TB, nc *nats.Conn, name string) *realStream {
 	t.Helper()
-	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(answerTimeout))
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natstest.JetStream(t, nc, jetstream.WithDefaultTimeout(answerTimeout))
 	s, err := js.Stream(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,13 @@ import (
 // configuration is written first, the claim is void, since no pool has its generation.
 // A borrow under other terms first closes the name, if that is idle.
 
+// names opens and closes pools: it implements naming.
+type names struct {
+	*pools
+	opening int // names that are not in use in the view, and in which this peer is claiming
+	closer  idleCloser
+}
+
 // open opens a borrow's name, and claims slot 0 in the same round trip. If the name cannot
 // be opened yet, the borrow keeps its phase. The caller has checked the cap on names: see
 // obstacle.

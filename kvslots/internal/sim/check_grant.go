@@ -18,7 +18,7 @@ func (k *checker) granted(c *call, hash entry.Hash) {
 	g, p := c.answer.Grant, c.facts.pool
 	k.s.met.add("granted")
 	known := p.byHash[hash]
-	if known != nil && c.facts.key != nil && g.Fence > known.fence && !known.certainlyLive(k.s.now) {
+	if known != nil && k.s.plan.Clients.Keyed > 0 && g.Fence > known.fence && !known.certainlyLive(k.s.now) {
 		known = nil // a repeat was answered with the first claim, and has returned it; the locks of one request have one lease
 	}
 	if known != nil {
@@ -94,7 +94,9 @@ func (k *checker) grantedAgain(c *call, l *lease) {
 	if c.facts.key == nil || l.grantedAt < c.start { // otherwise both calls were answered with the claim
 		k.checkRenewal(c)
 	}
-	l.promisedUntil, l.promisedAt = c.node.simTime(g.At).Add(g.TTL), c.end
+	if c.facts.key == nil || l.renewedAt < c.start { // otherwise the renewal has shortened it
+		l.promisedUntil, l.promisedAt = c.node.simTime(g.At).Add(g.TTL), c.end
+	}
 }
 
 // checkClaim checks a grant against the pool at the moment when the slot was taken.

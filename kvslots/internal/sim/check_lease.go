@@ -39,6 +39,7 @@ type lease struct {
 	uncertain     bool    // the stream may have lost it; nothing is known for certain
 	returned      bool    // a return of it has succeeded
 	request       entry.Hash
+	renewedAt     Instant // when the last renewal began
 }
 
 // certainlyLive reports whether nothing can have ended the lease before the given time.
@@ -86,6 +87,7 @@ func (k *checker) beginLease(c *call) {
 			c.facts.certain, c.facts.over = l.certainlyLive(now), l.overSince < now
 			c.facts.promisedUntil = l.promisedUntil
 			l.promisedUntil = min(l.promisedUntil, now.Add(r.TTL))
+			l.renewedAt = now
 		}
 	case peer.Inspect, peer.InspectOwned:
 		c.facts.certainLeases = k.certainLeases(c.facts.pool)

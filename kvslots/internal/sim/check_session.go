@@ -21,7 +21,7 @@ type session struct {
 	endCalls    int     // number of calls that end it
 	uncertain   bool    // the server may have expired it early; nothing is known for certain
 	places      map[entry.Hash]*linePlace
-	unsure      map[entry.Hash]Instant // by pool: until when an Enqueue with a request key may take effect
+	unsure      map[entry.Hash]Instant // by pool: until when an Enqueue may take effect
 }
 
 // lastUse is the last answer that used a session. The peer that gave it refreshes the session
@@ -214,7 +214,8 @@ func (k *checker) answeredLinePlace(c *call) {
 	default:
 		return
 	}
-	if k.enqueues(c) || c.facts.key != nil && c.unknown() {
+	_, enqueues := c.request.(peer.Enqueue)
+	if k.enqueues(c) || enqueues && c.unknown() { // its ticket may still be written, and stand until its peer purges it
 		c.facts.session.place(c.facts.pool.id).state = placeUnknown
 		c.facts.session.unsure[c.facts.pool.id] = k.s.now.Add(maxLateEffect)
 	}

@@ -66,6 +66,7 @@ func (r *repeatable) differs(b *borrow) bool {
 // else, if that goes on, and the session lives, in a view as new as now.
 func (p *pools) refuseReused(b *borrow, wait time.Duration) {
 	b.pool.mark()
+	ends := p.now.Add(wait)
 	p.reads.whenCurrent(b.call, func() {
 		b.pool = p.of(b.pool.id)
 		switch r := b.pool.repeatable[b.request]; {
@@ -74,7 +75,7 @@ func (p *pools) refuseReused(b *borrow, wait time.Duration) {
 		case r != nil && r.differs(b):
 			b.call.answer(Answer{Err: ErrKeyReused})
 		default:
-			p.repeat(b, wait)
+			p.repeat(b, max(0, ends.Sub(p.now)))
 			return
 		}
 		b.pool.mark()

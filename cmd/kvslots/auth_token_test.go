@@ -96,8 +96,8 @@ func TestServeWithAToken(t *testing.T) {
 			p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 401, `{"error":"unauthorized"}`)
 
 			transport := []string{"--server", p.url}
-			wantCall(t, 1, "", "kvslots: unauthorized\n", append([]string{"inspect", pool}, transport...)...)
-			wantCall(t, 1, "", "kvslots: unauthorized\n", append([]string{"inspect", pool, "--auth-token", "another"}, transport...)...)
+			wantCall(t, 1, "", "kvslots: unauthorized; http://.* requires a token: give --auth-token-file\n", append([]string{"inspect", pool}, transport...)...)
+			wantCall(t, 1, "", "kvslots: unauthorized; the token of --auth-token or --auth-token-file is not one of http://.*\n", append([]string{"inspect", pool, "--auth-token", "another"}, transport...)...)
 			transport = append(transport, "--auth-token-file", file)
 			wantCall(t, 0, "count 1, .*", "", append([]string{"register", pool, "--count", "1"}, transport...)...)
 			wantCall(t, 0, ".*POSITION=0\n.*", "", append([]string{"borrow", pool}, transport...)...)

@@ -2,6 +2,7 @@ package openapitest
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,40 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// Generators of clients need the type of each constant, and the field by which the alternatives
+// of a oneOf differ. They make a second operation of each HEAD.
+func TestDocumentForGenerators(t *testing.T) {
+	text, err := readDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc any
+	if err := json.Unmarshal(text, &doc); err != nil {
+		t.Fatal(err)
+	}
+	var check func(node any, at string)
+	check = func(node any, at string) {
+		switch node := node.(type) {
+		case []any:
+			for i, item := range node {
+				check(item, at+"/"+strconv.Itoa(i))
+			}
+		case map[string]any:
+			_, isConst := node["const"]
+			_, isTyped := node["type"]
+			_, isOneOf := node["oneOf"]
+			_, isTold := node["discriminator"]
+			if isConst && !isTyped || isOneOf && !isTold || node["head"] != nil {
+				t.Errorf("%s: %v", at, node)
+			}
+			for name, value := range node {
+				check(value, at+"/"+name)
+			}
+		}
+	}
+	check(doc, "#")
+}
+
 // Invalid documents are detected.
 func TestInvalidDocuments(t *testing.T) {
 	text, err := readDocument()
@@ -30,7 +65,7 @@ func TestInvalidDocuments(t *testing.T) {
 		"version":                {`"openapi": "3.1.1"`, `"openapi": "2.0"`},
 		"no title":               {`"title": "kvslots",`, ``},
 		"unknown field":          {`"operationId": "getHealth"`, `"operationID": "getHealth"`},
-		"operation twice":        {`"operationId": "headHealth"`, `"operationId": "getHealth"`},
+		"operation twice":        {`"operationId": "getReadiness"`, `"operationId": "getHealth"`},
 		"no such schema":         {`"$ref": "#/components/schemas/Health"`, `"$ref": "#/components/schemas/Wealth"`},
 		"no such type":           {`"type": "boolean"`, `"type": "bool"`},
 		"unknown keyword":        {`"minimum": 0`, `"minimun": 0`},
@@ -38,7 +73,7 @@ func TestInvalidDocuments(t *testing.T) {
 		"keyword of wrong type":  {`"maxLength": 256`, `"maxLength": "256"`},
 		"negative length":        {`"minLength": 1`, `"minLength": -1`},
 		"pattern":                {`"pattern": "^\\S+$"`, `"pattern": "^(\\S+$"`},
-		"no description":         {`{"description": "The gateway can serve borrowers.", "headers"`, `{"headers"`},
+		"no description":         {`"description": "The gateway can serve borrowers.",`, ``},
 		"unknown parameter":      {`"name": "key"`, `"name": "kee"`},
 		"path without parameter": {`"in": "path"`, `"in": "query"`},
 		"unknown place":          {`"in": "header"`, `"in": "heather"`},

@@ -21,7 +21,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// Generators of clients need the type of each constant, and the field by which the alternatives
+// Generators of clients need the type of each constant and enumeration, and the field by which the alternatives
 // of a oneOf differ. They make a second operation of each HEAD.
 func TestDocumentForGenerators(t *testing.T) {
 	text, err := readDocument()
@@ -41,10 +41,11 @@ func TestDocumentForGenerators(t *testing.T) {
 			}
 		case map[string]any:
 			_, isConst := node["const"]
+			_, isEnum := node["enum"]
 			_, isTyped := node["type"]
 			_, isOneOf := node["oneOf"]
 			_, isTold := node["discriminator"]
-			if isConst && !isTyped || isOneOf && !isTold || node["head"] != nil {
+			if (isConst || isEnum) && !isTyped || isOneOf && !isTold || node["head"] != nil {
 				t.Errorf("%s: %v", at, node)
 			}
 			for name, value := range node {

@@ -81,7 +81,7 @@ func TestInvalidDocuments(t *testing.T) {
 		"no such security":       {`"bearerAuth": []`, `"bearAuth": []`},
 		"same path twice":        {`"/v1/locks/{key}/wait"`, `"/v1/locks/{name}/renew"`},
 		"required is no list":    {`"required": ["count"]`, `"required": "count"`},
-		"default does not match": {`"default": 0`, `"default": "0"`},
+		"default does not match": {`"minimum": 0}`, `"minimum": 0, "default": "0"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !bytes.Contains(text, []byte(c.right)) {

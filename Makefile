@@ -9,7 +9,7 @@ DATE     ?= $(shell git show -s --format=%cI HEAD 2>/dev/null)
 LDFLAGS   = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
 SWEEPS    = TestSoakSimulation|TestSoakMutations
 # What only measures or tests, and needs much that the product does not, has a go.mod.
-NESTED    = bench/compare gateway/observability
+NESTED    = bench/compare gateway/codegen gateway/observability
 MODULES   = . $(NESTED)
 
 RELEASE   = bin/release

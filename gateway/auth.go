@@ -11,9 +11,9 @@ var (
 	// probes are the paths that supervisors of the process read.
 	probes = []string{"/health", "/ready"}
 
-	// tokenless are the paths that clients may read without a token: probes, and the
-	// document that describes how to send a token.
-	tokenless = append([]string{"/v1/openapi.json"}, probes...)
+	// tokenless are the paths that clients may read without a token: probes, the document
+	// that describes how to send a token, and the page that names the document.
+	tokenless = append([]string{"/", "/v1/openapi.json"}, probes...)
 )
 
 // reads reports whether a request is a GET or HEAD of one of the paths.

@@ -62,7 +62,7 @@ type Config struct {
 	TLS *tls.Config
 
 	// Tokens are the bearer tokens, one of which each request must have, except those
-	// that read /health, /ready and /v1/openapi.json. nil or empty Tokens require
+	// that read /, /health, /ready and /v1/openapi.json. nil or empty Tokens require
 	// none.
 	Tokens *Tokens
 
@@ -170,6 +170,7 @@ func (g *Gateway) Handler() http.Handler {
 	r.Use(g.handle)
 	r.NotFound(g.notFound)
 	r.MethodNotAllowed(g.methodNotAllowed)
+	getAndHead(r, "/", g.greet)
 	getAndHead(r, "/health", g.health)
 	getAndHead(r, "/ready", g.ready)
 	getAndHead(r, "/metrics", g.metrics.handler().ServeHTTP)

@@ -71,7 +71,8 @@ func TestEveryPathIsJSON(t *testing.T) {
 		{"HEAD", "/health", 200, "", `{"status":"ok"}`}, // the server drops the body
 		{"POST", "/health", 405, "GET, HEAD", `{"error":"method not allowed"}`},
 		{"DELETE", "/metrics", 405, "GET, HEAD", `{"error":"method not allowed"}`},
-		{"GET", "/", 404, "", `{"error":"not found"}`},
+		{"POST", "/", 405, "GET, HEAD", `{"error":"method not allowed"}`},
+		{"GET", "//", 404, "", `{"error":"not found"}`},
 		{"GET", "/nothing", 404, "", `{"error":"not found"}`},
 		{"GET", "/health/", 404, "", `{"error":"not found"}`},
 		{"GET", "//health", 404, "", `{"error":"not found"}`},

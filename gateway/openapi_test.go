@@ -27,9 +27,41 @@ func TestOwnRoutesAreAsDescribed(t *testing.T) {
 	ready, _ := newTestGateway(storeState{})
 	broken, _ := newTestGateway(storeState{errors.New("gone")})
 	for _, g := range []*Gateway{ready, broken, stopping} {
-		for _, path := range []string{"/health", "/ready", "/metrics", "/v1/openapi.json", "/nothing", "/v1/nothing"} {
+		for _, path := range []string{"/", "/health", "/ready", "/metrics", "/v1/openapi.json", "/nothing", "/v1/nothing"} {
 			for _, method := range []string{"GET", "HEAD", "POST", "BREW"} {
 				askChecked(t, g, method, path)
+			}
+		}
+	}
+}
+
+// GET / says which API to choose, in the form that the client accepts.
+func TestGreeting(t *testing.T) {
+	g := New(Config{Store: storeState{}, Version: "v1.2.3", Tokens: NewTokens("secret")})
+	for accept, want := range map[string]string{
+		"":                                "text/plain; charset=utf-8",
+		"*/*":                             "text/plain; charset=utf-8",
+		"text/html, */*;q=0.8":            "text/plain; charset=utf-8",
+		"application/json":                "application/json",
+		"application/json; charset=utf-8": "application/json",
+		"text/html, application/json":     "application/json",
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Accept", accept)
+		answer := httptest.NewRecorder()
+		g.Handler().ServeHTTP(answer, r)
+		openapitest.Check(t, r, "", answer.Result())
+		if kind := answer.Header().Get("Content-Type"); answer.Code != 200 || kind != want {
+			t.Errorf("Accept %q: %d, %q, want %q", accept, answer.Code, kind, want)
+		}
+		for _, text := range []string{"v1.2.3", "/l", "/v1", "/rpc", "NATS", "/v1/openapi.json"} {
+			if !strings.Contains(answer.Body.String(), text) {
+				t.Errorf("Accept %q: no %s in %s", accept, text, answer.Body)
+			}
+		}
+		if accept == "" {
+			if lines := strings.Count(answer.Body.String(), "\n"); lines != 6 {
+				t.Errorf("%d lines:\n%s", lines, answer.Body)
 			}
 		}
 	}

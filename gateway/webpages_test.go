@@ -27,7 +27,7 @@ func TestPreflight(t *testing.T) {
 		{"of one of two", []string{"http://localhost:3000", page}, []string{"Origin: " + page, "Access-Control-Request-Method: PUT"}, 204, page},
 		{"of any", []string{"*"}, []string{"Origin: " + page, "Access-Control-Request-Method: POST"}, 204, "*"},
 		{"with headers", []string{page}, []string{"Origin: " + page, "Access-Control-Request-Method: POST",
-			"Access-Control-Request-Headers: authorization,content-type,x-dflockd-session"}, 204, page},
+			"Access-Control-Request-Headers: authorization,content-type,kvslots-pool,x-dflockd-session"}, 204, page},
 		{"with another header", []string{page}, []string{"Origin: " + page, "Access-Control-Request-Method: POST",
 			"Access-Control-Request-Headers: x-other"}, 204, ""},
 		{"with another method", []string{page}, []string{"Origin: " + page, "Access-Control-Request-Method: PATCH"}, 204, ""},

@@ -79,7 +79,8 @@ type Config struct {
 	// Room returns nil while the server has room for new entries, and otherwise an
 	// error that says what is full. Meanwhile the methods that add entries (Borrow,
 	// Register, CreateSession, Acquire, Enqueue and LockOwned) and Ready return
-	// ErrUnavailable, which wraps that error. The other methods still work. Room must not
+	// ErrFull, which wraps that error; or, if that error wraps a syscall.Errno that is not
+	// about space, such as EACCES, ErrUnavailable. The other methods still work. Room must not
 	// block, and may be called concurrently. nil means that there is always room. See
 	// natsembed.Server.
 	Room func() error

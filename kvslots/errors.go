@@ -1,7 +1,9 @@
 package kvslots
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
@@ -26,6 +28,11 @@ var (
 	// a failure. The caller holds nothing, or the Store undoes what was
 	// written. The call may be repeated.
 	ErrUnavailable = peer.ErrUnavailable
+
+	// ErrFull is returned by the methods that add entries while the server has no room
+	// for them: see Config.Room. Nothing was written. errors.Is also finds
+	// ErrUnavailable in it.
+	ErrFull = fmt.Errorf("%w: no room for new entries", ErrUnavailable)
 
 	// ErrClosed is returned by every method after Close has begun.
 	ErrClosed = peer.ErrClosed
@@ -150,5 +157,13 @@ type RangeError struct {
 }
 
 func (e *RangeError) Error() string { return fmt.Sprintf("%s must be %s", e.Field, e.Range) }
+
+// full returns the error for what Config.Room says.
+func full(why error) error {
+	if errno, ok := errors.AsType[syscall.Errno](why); ok && errno != syscall.ENOSPC && errno != syscall.EDQUOT {
+		return unavailable(why)
+	}
+	return fmt.Errorf("%w: %w", ErrFull, why)
+}
 
 func unavailable(why error) error { return fmt.Errorf("%w: %w", ErrUnavailable, why) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -292,8 +293,15 @@ func TestNoRoom(t *testing.T) {
 		"Enqueue":       func() error { _, _, err := s.Enqueue(t.Context(), session, Lock("a"), time.Minute); return err },
 		"LockOwned":     func() error { _, err := s.LockOwned(t.Context(), "c", "me", time.Minute, 0); return err },
 	} {
-		if err := add(); !errors.Is(err, ErrUnavailable) || !errors.Is(err, full) {
+		if err := add(); !errors.Is(err, ErrFull) || !errors.Is(err, ErrUnavailable) || !errors.Is(err, full) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for errno, want := range map[syscall.Errno]bool{syscall.ENOSPC: true, syscall.EDQUOT: true, syscall.EACCES: false, syscall.EMFILE: false} {
+		failed := fmt.Errorf("writing failed (%w)", errno)
+		lack.Store(&failed)
+		if _, err := s.Borrow(t.Context(), pool, time.Minute, 0); errors.Is(err, ErrFull) != want || !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%v: %v", errno, err)
 		}
 	}
 	if err := lease.Renew(t.Context(), time.Minute); err != nil {

@@ -84,13 +84,13 @@ func (s *Store) checkRoom(ctx context.Context) error {
 	return s.room()
 }
 
-// room returns ErrUnavailable if the server has no room for new entries.
+// room returns ErrFull, or ErrUnavailable, if the server has no room for new entries.
 func (s *Store) room() error {
 	if s.cfg.Room == nil {
 		return nil
 	}
-	if full := s.cfg.Room(); full != nil {
-		return unavailable(full)
+	if lack := s.cfg.Room(); lack != nil {
+		return full(lack)
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ const borrowHelp = `Borrow the lowest free slot, and print its lease as assignme
 
 Without a lease it prints "(exit 75)", or another exit code, so that eval fails.
 
-With "--wait forever" kvslots waits without a limit. While no gateway can be reached, or gateways answer 429, 502, 503 or
-504, kvslots tries again until --wait is over. It does not lose its place in the line when a gateway ends a wait after its own
+With "--wait forever" kvslots waits without a limit. While no gateway can be reached, or gateways answer 429, 502, 503,
+504 or 507, kvslots tries again until --wait is over. It does not lose its place in the line when a gateway ends a wait after its own
 --max-wait. If the gateway grants a shorter lease than --ttl, kvslots prints that to standard error.
 
 The exit code is 75 if no slot was free in time. To hold a slot while a command runs, use "kvslots run".`

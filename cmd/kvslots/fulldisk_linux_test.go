@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// On a disk that is nearly full the gateway lends nothing, says why, and takes returns
-// and deletions. On a full disk it answers 502. It recovers from both by itself, and
+// On a disk that is nearly full the gateway lends nothing and answers 507, says why, and takes
+// returns and deletions. On a full disk it answers 502. It recovers from both by itself, and
 // every lease is as before.
 func TestFullDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -37,8 +37,9 @@ func TestFullDisk(t *testing.T) {
 
 	inflate(t, mount, 600<<10)
 	p.eventually(t, "/ready", "nearly full")
-	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":3000}`, 502, "")
-	p.want(t, "PUT", "/l/"+another, `{"count":1}`, 502, "")
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":3000}`, 507, "no room")
+	p.want(t, "PUT", "/l/"+another, `{"count":1}`, 507, "no room")
+	p.want(t, "POST", "/v1/sessions", "", 507, "store_full")
 	p.want(t, "POST", "/l/"+pool+"/return", leases[0], 200, "true")
 	p.want(t, "DELETE", "/l/"+another, "", 200, "true")
 	if line := p.logs.waitFor(t, "not ready: send borrowers elsewhere"); !strings.Contains(fmt.Sprint(line["reason"]), "free some space") {

@@ -28,7 +28,7 @@ const (
 func temporary(err error) bool {
 	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
 		return slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
-			http.StatusGatewayTimeout, wire.StatusClientGone}, refused.Status)
+			http.StatusGatewayTimeout, http.StatusInsufficientStorage, wire.StatusClientGone}, refused.Status)
 	}
 	_, ok := errors.AsType[*client.Unanswered](err)
 	return ok || errors.Is(err, client.ErrUnconfirmed)

@@ -377,6 +377,7 @@ func TestTemporary(t *testing.T) {
 		{fmt.Errorf("NATS: %w", errDisconnected), true},
 		{&wire.Refusal{Status: 429}, true},
 		{&wire.Refusal{Status: 502}, true},
+		{&wire.Refusal{Status: 507}, true},
 		{&wire.Refusal{Status: 503}, true},
 		{&wire.Refusal{Status: 400}, false},
 		{&wire.Refusal{Status: 401}, false},

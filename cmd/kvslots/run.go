@@ -31,8 +31,8 @@ gets Ctrl-C and Ctrl-Z from the terminal, and when the lease ends, kvslots signa
 the command has started. If a signal is ignored when kvslots starts, as SIGHUP is under nohup(1), kvslots and the command
 ignore it.
 
-With "--wait forever" kvslots waits without a limit. While no gateway can be reached, or gateways answer 429, 502, 503 or
-504, kvslots tries again until --wait is over. When
+With "--wait forever" kvslots waits without a limit. While no gateway can be reached, or gateways answer 429, 502, 503,
+504 or 507, kvslots tries again until --wait is over. When
 the command has ended, kvslots tries to return the slot until its lease ends, or kvslots gets a second signal, and for 5 s at
 most if kvslots has ended the command. If the gateway grants a shorter lease than --ttl, kvslots prints that to standard error.
 

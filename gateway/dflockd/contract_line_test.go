@@ -110,7 +110,9 @@ var lineContract = []clause{
 		a, b := d.session(t), d.session(t)
 		d.grant(t, a, "/v1/locks/k", `{"acquire_timeout_s":0}`)
 		d.want(t, b, "POST", "/v1/locks/k/enqueue", ``, 200, queued)
-		d.hangUp(t, b, "/v1/locks/k/wait", `{"timeout_s":30}`)()
+		now := d.hangUp(t, b, "/v1/locks/k/wait", `{"timeout_s":30}`)
+		gatewaytest.Eventually(t, "the wait has begun", func() bool { return d.Lending.Open() == 1 })
+		now()
 		d.waiters(t, "k", 0)
 		d.want(t, b, "POST", "/v1/locks/k/wait", `{"timeout_s":0}`, 409, refused("not_enqueued"))
 	}},

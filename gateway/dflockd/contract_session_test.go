@@ -103,7 +103,7 @@ var sessionContract = []clause{
 		d.want(t, b, "POST", "/v1/locks/e/enqueue", "", 200, `.*acquired.*`)
 		waits := d.later(t, b, "POST", "/v1/locks/k", `{"acquire_timeout_s":30}`)
 		d.waiters(t, "k", 1)
-		behind := d.later(t, b, "POST", "/v1/locks/k/enqueue", "")
+		behind := d.later(t, b, "POST", "/v1/locks/k", `{"acquire_timeout_s":0}`)
 		d.want(t, "", "DELETE", "/v1/sessions/"+b, "", 204, "")
 		for _, answered := range []<-chan string{waits, behind} {
 			if got := <-answered; !strings.Contains(got, "session_gone") {

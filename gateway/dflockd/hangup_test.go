@@ -2,10 +2,13 @@ package dflockd_test
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
@@ -61,5 +64,36 @@ func TestHangUpBeforeItsTurn(t *testing.T) {
 	}
 	if locks := d.stats(t).Locks; len(locks) != 1 || locks[0].Waiters != 0 {
 		t.Errorf("the request was served: %+v", locks)
+	}
+}
+
+// A gateway that was stopped for a while finds requests whose clients have gone, and may have
+// asked another gateway meanwhile.
+func TestRequestsOfClientsThatHaveGone(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the system cannot be asked")
+	}
+	store := openStore(t, kvslots.Config{})
+	d := openFixture(t, store)
+	a, b := d.session(t), d.session(t)
+	g := d.grant(t, a, "/v1/locks/k", `{"acquire_timeout_s":0}`)
+	d.want(t, b, "POST", "/v1/locks/k/enqueue", "", 200, queued)
+
+	paused, resume := gatewaytest.OpenPaused(t, func(cfg *gateway.Config) {
+		cfg.Dialects = []gateway.Dialect{dflockd.New(store, dflockd.Config{Lending: cfg.Lending, Turns: gateway.NewTurns(), Logger: cfg.Logger})}
+	})
+	stopped := &fixture{paused}
+	stopped.hangUp(t, b, "/v1/locks/k/wait", `{"timeout_s":0}`)()
+	stopped.hangUp(t, a, "/v1/locks/free", `{"acquire_timeout_s":0}`)()
+	stopped.hangUp(t, a, "/v1/locks/free/enqueue", "")()
+	resume()
+	gatewaytest.Eventually(t, "the log says 408 of each", func() bool { return strings.Count(stopped.Logs.String(), `"status":408`) == 3 })
+
+	d.want(t, a, "POST", "/v1/locks/k/release", `{"token":"`+g.Token+`"}`, 204, "")
+	d.grant(t, b, "/v1/locks/k/wait", `{"timeout_s":30}`)
+	for _, lock := range d.stats(t).Locks {
+		if lock.Key != "k" {
+			t.Errorf("the request was served: %+v", lock)
+		}
 	}
 }

@@ -180,6 +180,27 @@ func (s silentStore) OwnedStatus(ctx context.Context, _ string) (kvslots.OwnedSt
 	return kvslots.OwnedStatus{}, s.wait(ctx)
 }
 
+// fullStore has no room for a lock.
+type fullStore struct{ ops.OwnedLocks }
+
+func (fullStore) LockOwned(context.Context, string, string, time.Duration, time.Duration, ...kvslots.Option) (*kvslots.OwnedLock, error) {
+	return nil, fmt.Errorf("%w: 1 MiB is free", kvslots.ErrFull)
+}
+
+func TestFullStore(t *testing.T) {
+	server := forrst.New(fullStore{}, forrst.Config{
+		Lending:   gateway.NewLending(),
+		Functions: functions(map[string]forrst.Func{"f.f": func(context.Context, forrst.Call) (any, error) { return 1, nil }}),
+	})
+	code, _, answer := ask(t, server, envelope("f.f", "", `{"key":"k",`+second30+`}`), "")
+	if want := `"code":"UNAVAILABLE","message":"The store has no room for new entries","retryable":true`; code != 507 || !strings.Contains(string(answer), want) {
+		t.Errorf("%d %s", code, answer)
+	}
+	if err := server.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // Config.Timeout does not apply to built-in functions, which report the error of the
 // store.
 func TestOwnFunctionsHaveTheirOwnTime(t *testing.T) {

@@ -97,6 +97,7 @@ var (
 	stopping        = unavailable(textOf(wire.ErrDraining))
 	clientGone      = &Error{Code: codeUnavailable, Message: textOf(context.Canceled), Retryable: true, status: wire.StatusClientGone}
 	storeUnanswered = unavailable(textOf(kvslots.ErrUnavailable))
+	storeFull       = &Error{Code: codeUnavailable, Message: textOf(kvslots.ErrFull), Retryable: true, notRun: true, status: wire.CodeOf(kvslots.ErrFull).Code}
 )
 
 // textOf returns the text of /v1 for an error, with a capital letter.
@@ -125,6 +126,7 @@ var refusals = []struct {
 	{kvslots.ErrMaxLocksPerOrigin, rateLimited(kvslots.ErrMaxLocksPerOrigin)},
 	{kvslots.ErrKeyReused, &Error{Code: codeArguments, Message: textOf(kvslots.ErrKeyReused), status: http.StatusUnprocessableEntity}},
 	{kvslots.ErrMaxWaiters, unavailable("The maximum number of calls wait for the lock")},
+	{kvslots.ErrFull, storeFull}, // precedes ErrUnavailable, which it wraps
 	{kvslots.ErrUnavailable, storeUnanswered},
 	{context.DeadlineExceeded, storeUnanswered},
 	{errStopping, stopping},

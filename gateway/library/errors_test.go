@@ -45,6 +45,20 @@ func TestStoreErrors(t *testing.T) {
 	}
 }
 
+// A full store is not one that does not answer: only the operator can help.
+func TestFullStore(t *testing.T) {
+	d := openFixture(t, gatewaytest.Failing{Err: fmt.Errorf("%w: 1 MiB is free", kvslots.ErrFull)})
+	const answer = `{"error":"the store has no room for new entries"}`
+	d.want(t, "PUT", "/l/"+poolA, `{"count":1}`, 507, answer)
+	d.want(t, "POST", "/l/"+poolA+"/borrow", `{"ttl":1}`, 507, answer)
+	if !strings.Contains(d.Logs.String(), "1 MiB is free") {
+		t.Errorf("the reason is not in the logs:\n%s", d.Logs)
+	}
+	if _, _, header := d.Do(t, "PUT", "/l/"+poolA, `{"count":1}`); header.Get("Kvslots-Error") != "store_full" {
+		t.Errorf("header %v", header)
+	}
+}
+
 // A reader of the logs or the metrics must not be able to borrow or return.
 func TestNoSecretLeaks(t *testing.T) {
 	d := openFixture(t, openStore(t))

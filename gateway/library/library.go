@@ -1,6 +1,6 @@
 // Package library serves the Library API over HTTP: pools of numbered slots under
 // /l, borrowed for a bounded time (gateway/README.md, "The Library API: /l"). The
-// pool's UUID in the path is the only credential.
+// pool's UUID, in the path or in a header, is the only credential.
 package library
 
 import (

@@ -1,12 +1,14 @@
 package library_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -31,6 +33,40 @@ func TestPoolSession(t *testing.T) {
 	d.want(t, "DELETE", path, "", 200, `{"deleted":true}`)
 	d.want(t, "DELETE", path, "", 200, `{"deleted":true}`)
 	d.want(t, "GET", path, "", 404, `{"error":"no such pool"}`)
+}
+
+// The header Kvslots-Pool has the id, so that no URL contains it.
+func TestPoolInHeader(t *testing.T) {
+	d := openFixture(t, openStore(t))
+	in := []string{"Kvslots-Pool", strings.ToUpper(poolA)}
+	ask := func(method, path, body string, code int, answer string, header ...string) string {
+		t.Helper()
+		got, text, _ := d.Do(t, method, "/l/self"+path, body, header...)
+		if got != code || !strings.HasPrefix(text, answer) {
+			t.Errorf("%s /l/self%s: %d %s, want %d %s", method, path, got, text, code, answer)
+		}
+		return text
+	}
+	ask("PUT", "", `{"count":1}`, 200, `{"id":"`+poolA+`","count":1,"in_use":0,"available":1,"waiting":0}`, in...)
+	d.want(t, "GET", "/l/"+poolA, "", 200, `{"id":"`+poolA+`","count":1,"in_use":0,"available":1,"waiting":0}`)
+	var lease wire.Lease
+	if err := json.Unmarshal([]byte(ask("POST", "/borrow", `{"ttl":30}`, 200, `{"lease":`, in...)), &lease); err != nil {
+		t.Fatal(err)
+	}
+	ask("POST", "/renew", `{"ttl":60,"lease":"`+lease.Lease.String()+`"}`, 200, `{"lease":"`+lease.Lease.String(), in...)
+	ask("POST", "/return", `{"lease":"`+lease.Lease.String()+`"}`, 200, `{"returned":true}`, in...)
+	ask("GET", "", "", 404, `{"error":"no such pool"}`, "Kvslots-Pool", poolB)
+	ask("DELETE", "", "", 200, `{"deleted":true}`, in...)
+
+	const missing = `{"error":"header Kvslots-Pool must be a canonical UUID of 36 characters"}`
+	ask("GET", "", "", 400, missing)
+	ask("GET", "?pools_after="+poolA, "", 400, missing)
+	ask("PUT", "", `{}`, 400, missing, "Kvslots-Pool", poolA[1:])
+	ask("POST", "/borrow", `{"id":"`+poolA+`","ttl":1}`, 400, missing, "Kvslots-Pool", "")
+	d.want(t, "GET", "/l/SELF", "", 400, `{"error":"id must be a canonical UUID of 36 characters"}`)
+	if strings.Contains(d.Logs.String(), poolA) {
+		t.Errorf("the id is in the logs:\n%s", d.Logs)
+	}
 }
 
 // MaxPools counts pools that are registered and not deleted, whether in use or not.

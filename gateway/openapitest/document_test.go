@@ -2,6 +2,7 @@ package openapitest
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,41 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// Generators of clients need the type of each constant and enumeration, and the field by which the alternatives
+// of a oneOf differ. They make a second operation of each HEAD.
+func TestDocumentForGenerators(t *testing.T) {
+	text, err := readDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc any
+	if err := json.Unmarshal(text, &doc); err != nil {
+		t.Fatal(err)
+	}
+	var check func(node any, at string)
+	check = func(node any, at string) {
+		switch node := node.(type) {
+		case []any:
+			for i, item := range node {
+				check(item, at+"/"+strconv.Itoa(i))
+			}
+		case map[string]any:
+			_, isConst := node["const"]
+			_, isEnum := node["enum"]
+			_, isTyped := node["type"]
+			_, isOneOf := node["oneOf"]
+			_, isTold := node["discriminator"]
+			if (isConst || isEnum) && !isTyped || isOneOf && !isTold || node["head"] != nil {
+				t.Errorf("%s: %v", at, node)
+			}
+			for name, value := range node {
+				check(value, at+"/"+name)
+			}
+		}
+	}
+	check(doc, "#")
+}
+
 // Invalid documents are detected.
 func TestInvalidDocuments(t *testing.T) {
 	text, err := readDocument()
@@ -30,7 +66,7 @@ func TestInvalidDocuments(t *testing.T) {
 		"version":                {`"openapi": "3.1.1"`, `"openapi": "2.0"`},
 		"no title":               {`"title": "kvslots",`, ``},
 		"unknown field":          {`"operationId": "getHealth"`, `"operationID": "getHealth"`},
-		"operation twice":        {`"operationId": "headHealth"`, `"operationId": "getHealth"`},
+		"operation twice":        {`"operationId": "getReadiness"`, `"operationId": "getHealth"`},
 		"no such schema":         {`"$ref": "#/components/schemas/Health"`, `"$ref": "#/components/schemas/Wealth"`},
 		"no such type":           {`"type": "boolean"`, `"type": "bool"`},
 		"unknown keyword":        {`"minimum": 0`, `"minimun": 0`},
@@ -38,14 +74,14 @@ func TestInvalidDocuments(t *testing.T) {
 		"keyword of wrong type":  {`"maxLength": 256`, `"maxLength": "256"`},
 		"negative length":        {`"minLength": 1`, `"minLength": -1`},
 		"pattern":                {`"pattern": "^\\S+$"`, `"pattern": "^(\\S+$"`},
-		"no description":         {`{"description": "The gateway can serve borrowers.", "headers"`, `{"headers"`},
+		"no description":         {`"description": "The gateway can serve borrowers.",`, ``},
 		"unknown parameter":      {`"name": "key"`, `"name": "kee"`},
 		"path without parameter": {`"in": "path"`, `"in": "query"`},
 		"unknown place":          {`"in": "header"`, `"in": "heather"`},
 		"no such security":       {`"bearerAuth": []`, `"bearAuth": []`},
 		"same path twice":        {`"/v1/locks/{key}/wait"`, `"/v1/locks/{name}/renew"`},
 		"required is no list":    {`"required": ["count"]`, `"required": "count"`},
-		"default does not match": {`"default": 0`, `"default": "0"`},
+		"default does not match": {`"minimum": 0}`, `"minimum": 0, "default": "0"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !bytes.Contains(text, []byte(c.right)) {

@@ -11,8 +11,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -25,6 +27,8 @@ type httpTransport struct {
 	name   string // of the server in errors: the URL's scheme and host
 	token  string // a secret; "" if there is none
 	client http.Client
+
+	idInPath atomic.Bool // whether a gateway does not read wire.PoolHeader
 }
 
 func newHTTPTransport(at string, cfg Config) *httpTransport {
@@ -51,10 +55,22 @@ func (h *httpTransport) cancel([]string) bool { return false }
 
 func (h *httpTransport) close() { h.client.CloseIdleConnections() }
 
+// ask sends a pool's id in a header, unless the gateway is of a version that reads it from the
+// path only, and so takes wire.PoolInHeader for a malformed id.
 func (h *httpTransport) ask(ctx context.Context, r request, read func(answer) error) error {
+	inHeader := r.body.ID != nil && !h.idInPath.Load()
+	err := h.send(ctx, r, inHeader, read)
+	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok && inHeader && wrong.Field == "id" {
+		h.idInPath.Store(true)
+		return h.send(ctx, r, false, read)
+	}
+	return err
+}
+
+func (h *httpTransport) send(ctx context.Context, r request, idInHeader bool, read func(answer) error) error {
 	ctx, cancel := withAnswerTimeout(ctx, r.wait)
 	defer cancel()
-	message, err := h.newRequest(ctx, r)
+	message, err := h.newRequest(ctx, r, idInHeader)
 	if err != nil {
 		return withoutURL(err)
 	}
@@ -82,8 +98,11 @@ func (h *httpTransport) ask(ctx context.Context, r request, read func(answer) er
 	return read(answer{body, response.Header})
 }
 
-func (h *httpTransport) newRequest(ctx context.Context, r request) (*http.Request, error) {
+func (h *httpTransport) newRequest(ctx context.Context, r request, idInHeader bool) (*http.Request, error) {
 	name, session, body := r.split()
+	if idInHeader {
+		name = wire.PoolInHeader
+	}
 	if r.Method == http.MethodGet || r.Method == http.MethodDelete {
 		body = nil
 	}
@@ -92,6 +111,9 @@ func (h *httpTransport) newRequest(ctx context.Context, r request) (*http.Reques
 		return nil, err
 	}
 	message.Header.Set("Content-Type", "application/json")
+	if idInHeader {
+		message.Header.Set(wire.PoolHeader, r.body.ID.String())
+	}
 	if session != "" {
 		message.Header.Set(wire.SessionHeader, session)
 	}
@@ -154,7 +176,7 @@ func (h *httpTransport) unanswered(ctx context.Context, err error) error {
 	return &Unanswered{named}
 }
 
-// withoutURL removes the URL from an error, because it contains the pool's id.
+// withoutURL removes the URL from an error, because it may contain a session's or a pool's id.
 func withoutURL(err error) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		return outer.Err

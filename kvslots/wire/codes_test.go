@@ -41,6 +41,7 @@ func TestCodeOf(t *testing.T) {
 		{kvslots.ErrMaxLocksPerOrigin, 429, "max_locks_per_ip", 1},
 		{kvslots.ErrKeyReused, 422, "key_reused", 0},
 		{kvslots.ErrMaxTombstones, 429, "max_tombstones", 30},
+		{kvslots.ErrFull, 507, "store_full", 0},
 		{kvslots.ErrUnavailable, 502, "unavailable", 0},
 		{context.DeadlineExceeded, 502, "unavailable", 0},
 		{context.Canceled, 408, "client_canceled", 0},

@@ -29,6 +29,7 @@ func TestStatusOf(t *testing.T) {
 		{kvslots.ErrMaxTombstones, 429, "max_tombstones", "the address has left too many pools, names and sessions in the last minutes", 30},
 		{kvslots.ErrNotHeld, 404, "not_held", "lease not held", 0},
 		{kvslots.ErrNoSlot, 409, "no_slot", "no resource available", 0},
+		{kvslots.ErrFull, 507, "store_full", "the store has no room for new entries", 0},
 		{kvslots.ErrUnavailable, 502, "unavailable", "the store did not answer; safe to retry", 0},
 		{kvslots.ErrClosed, 503, "draining", "draining", 1},
 		{context.DeadlineExceeded, 502, "unavailable", "the store did not answer; safe to retry", 0},

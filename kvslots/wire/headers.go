@@ -32,6 +32,9 @@ const (
 	// SessionHeader is the session's id on requests of /v1 for locks and semaphores.
 	SessionHeader = "X-Dflockd-Session"
 
+	// PoolHeader is the pool's id on requests whose path has PoolInHeader in its place.
+	PoolHeader = "Kvslots-Pool"
+
 	// WaitHeader is, on the answer to a request that may wait, the longest time in whole
 	// seconds that the gateway grants of the wait that the client asked for.
 	WaitHeader = "Kvslots-Wait"

@@ -77,5 +77,5 @@ func (r *Refusal) meaning(name string) error {
 // definite reports whether the client returns the error of the Status. It does not for
 // wrong requests and failures: see meaning.
 func (s Status) definite() bool {
-	return s.Capped || s.Code < StatusClientGone && s.Name != badRequest
+	return s.Capped || s.Code == http.StatusInsufficientStorage || s.Code < StatusClientGone && s.Name != badRequest
 }

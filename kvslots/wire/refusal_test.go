@@ -31,6 +31,7 @@ func TestRefusal(t *testing.T) {
 		{kvslots.ErrMaxSessionsPerOrigin, kvslots.ErrMaxSessionsPerOrigin},
 		{kvslots.ErrMaxLocksPerSession, kvslots.ErrMaxLocksPerSession},
 		{kvslots.ErrMaxLocksPerOrigin, kvslots.ErrMaxLocksPerOrigin},
+		{kvslots.ErrFull, kvslots.ErrFull},
 		{kvslots.ErrUnavailable, kvslots.ErrUnavailable},
 		{kvslots.ErrClosed, kvslots.ErrUnavailable},
 		{context.DeadlineExceeded, kvslots.ErrUnavailable},

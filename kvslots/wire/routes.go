@@ -9,6 +9,10 @@ import (
 	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
+// PoolInHeader in a path, in place of a pool's id, says that PoolHeader has the id. The id is a
+// credential, and proxies, browsers and shells keep URLs, not headers.
+const PoolInHeader = "self"
+
 // Route is where gateways receive the requests for an operation: a subject over NATS, and a
 // method and a path over HTTP. {id} in the path is the id of a pool or of a session, and
 // {key} the key of a lock or a semaphore. Read reads the requests.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/kvslots/kvslots/kvslots"
 )
 
@@ -73,7 +75,7 @@ func (r *Route) Read(from *Source, p *Params) (err error) {
 		return err
 	}
 	if from.HTTP && r.about == aPool { // before the body is read
-		if p.Pool, err = ParseID("id", from.Param); err != nil {
+		if p.Pool, err = from.pool(); err != nil {
 			return err
 		}
 	}
@@ -95,6 +97,23 @@ func (r *Route) Read(from *Source, p *Params) (err error) {
 		return err
 	}
 	return r.read(body, p)
+}
+
+// pool returns the id in the path of a request over HTTP, or in PoolHeader.
+func (s *Source) pool() (uuid.UUID, error) {
+	if s.Param != PoolInHeader {
+		return ParseID("id", s.Param)
+	}
+	id, _ := one(s.Header.Values(PoolHeader))
+	return ParseID("header "+PoolHeader, id)
+}
+
+// one returns the value of a header that must be there once, and not be empty.
+func one(values []string) (value string, ok bool) {
+	if len(values) != 1 {
+		return "", false
+	}
+	return values[0], values[0] != ""
 }
 
 // requestKey returns the request key, or "".
@@ -143,11 +162,11 @@ func (r *Route) locate(from *Source, p *Params) error {
 	case aPage:
 		p.PoolsAfter = from.Param
 	case aLock, aSemaphore:
-		session := from.Header.Values(SessionHeader)
-		if len(session) != 1 || session[0] == "" {
+		session, ok := one(from.Header.Values(SessionHeader))
+		if !ok {
 			return sessionMissing("header " + SessionHeader)
 		}
-		p.Session, p.Key = session[0], from.Param
+		p.Session, p.Key = session, from.Param
 		return CheckKey(p.Key)
 	}
 	return nil

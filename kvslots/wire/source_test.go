@@ -26,6 +26,8 @@ func tooSlow(param string) *Source {
 // overNATS returns a request over NATS, whose headers do not count.
 func overNATS(body string) *Source { return &Source{Body: []byte(body), Header: ofSession("other")} }
 
+func ofPool(ids ...string) http.Header { return http.Header{PoolHeader: ids} }
+
 func ofSession(ids ...string) http.Header { return http.Header{SessionHeader: ids} }
 
 // The parameters over HTTP and over NATS are the same ones.
@@ -37,6 +39,8 @@ func TestRead(t *testing.T) {
 		http, nats *Source
 	}{
 		{"borrow", Borrow, overHTTP(pool, nil, `{"ttl":3,"wait":4}`), overNATS(`{"id":"` + pool + `","ttl":3,"wait":4}`)},
+		{"borrow, id in a header", Borrow, overHTTP("self", ofPool(pool), `{"ttl":3,"wait":4}`), overNATS(`{"id":"` + pool + `","ttl":3,"wait":4}`)},
+		{"borrow, id in both", Borrow, overHTTP(pool, ofPool("other"), `{"ttl":3,"wait":4}`), overNATS(`{"id":"` + pool + `","ttl":3,"wait":4}`)},
 		{"inspect", InspectPool, tooSlow(pool), overNATS(`{"id":"` + pool + `"}`)}, // over HTTP there is no body to read
 		{"create a session", CreateSession, overHTTP("", nil, ""), overNATS("")},
 		{"ping", PingSession, overHTTP("s", nil, "{}"), overNATS(`{"session":"s"}`)},
@@ -67,7 +71,11 @@ func TestRead(t *testing.T) {
 // id, which needs no body, then those of the body's syntax, of the session, of the key, and
 // of the other fields.
 func TestReadOrder(t *testing.T) {
-	const noSession = "header " + SessionHeader + " must be the id of a session"
+	const (
+		pool           = "3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"
+		poolHeaderText = "header " + PoolHeader + " must be a canonical UUID of 36 characters"
+		noSession      = "header " + SessionHeader + " must be the id of a session"
+	)
 	acquire := ResourceRoute(kvslots.KindLock, subjects.Acquire)
 	for _, c := range []struct {
 		name  string
@@ -76,6 +84,10 @@ func TestReadOrder(t *testing.T) {
 		want  string
 	}{
 		{"pool", Borrow, tooSlow("x"), idText},
+		{"no pool in a header", Borrow, tooSlow("self"), poolHeaderText},
+		{"pool in a header", Borrow, overHTTP("self", ofPool("x"), ""), poolHeaderText},
+		{"two pools in headers", Borrow, overHTTP("self", ofPool(pool, pool), ""), poolHeaderText},
+		{"no pool in a header over NATS", Borrow, &Source{Body: []byte(`{"id":"self"}`), Header: ofPool(pool)}, idText},
 		{"pool over NATS", Borrow, overNATS(`{"id":"x"}`), idText},
 		{"syntax over NATS", Borrow, overNATS(`{"id":"x"`), malformed},
 		{"too slow", acquire, tooSlow("a b"), ErrTooSlow.Error()},

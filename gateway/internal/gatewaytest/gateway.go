@@ -29,18 +29,28 @@ type Gateway struct {
 // Logger are set for the dialects that it adds.
 func Open(t testing.TB, configure func(cfg *gateway.Config)) *Gateway {
 	t.Helper()
+	g, resume := OpenPaused(t, configure)
+	resume()
+	return g
+}
+
+// OpenPaused is like Open, but the gateway accepts no connection before resume is called. The
+// kernel takes connections and what clients send meanwhile, as from a process that is stopped.
+func OpenPaused(t testing.TB, configure func(cfg *gateway.Config)) (g *Gateway, resume func()) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &Gateway{Addr: ln.Addr().String(), Lending: gateway.NewLending(), Logs: &logtest.Log{}}
+	g = &Gateway{Addr: ln.Addr().String(), Lending: gateway.NewLending(), Logs: &logtest.Log{}}
 	cfg := gateway.Config{Store: Ready{}, Sync: "interval", Lending: g.Lending, Logger: g.Logs.Logger()}
 	configure(&cfg)
 	gw := gateway.New(cfg)
 	served := make(chan error, 1)
-	go func() { served <- gw.Serve(ln) }()
+	resume = sync.OnceFunc(func() { go func() { served <- gw.Serve(ln) }() })
 	g.Client = &http.Client{Transport: openapitest.Transport(t, &http.Transport{MaxIdleConnsPerHost: 64})}
 	g.Stop = sync.OnceFunc(func() {
+		resume()
 		scrape := httptest.NewRecorder()
 		gw.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "http://"+g.Addr+"/metrics", nil))
 		logtest.Search("a scrape of the metrics", scrape.Body.Bytes())
@@ -53,7 +63,7 @@ func Open(t testing.TB, configure func(cfg *gateway.Config)) *Gateway {
 		}
 	})
 	t.Cleanup(g.Stop)
-	return g
+	return g, resume
 }
 
 // Do sends a request, and returns the status, body and header of the answer. header

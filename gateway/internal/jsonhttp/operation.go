@@ -50,6 +50,11 @@ func (x *exchange) perform() error {
 	if err := x.receive(); err != nil {
 		return err
 	}
+	// A gateway that was stopped for a while finds requests whose clients have gone. They may
+	// have taken a slot or a place in a line since, which a late request must not end.
+	if x.call.Cancels() && x.HungUp() {
+		return context.Canceled
+	}
 	// The store bounds the time of operations that continue after the client has hung up.
 	return x.service.Do(x.r.Context(), context.Background(), &x.call, x.deliver)
 }

@@ -101,7 +101,7 @@ func (l *Lending) Events(api string) *Events {
 
 // alarming are the kinds of server errors. Their counters are exported as 0 before the
 // first error: otherwise a rate would not include the first error.
-var alarming = []string{wire.StatusOf(kvslots.ErrUnavailable).Name, wire.Internal.Name}
+var alarming = []string{wire.StatusOf(kvslots.ErrUnavailable).Name, wire.StatusOf(kvslots.ErrFull).Name, wire.Internal.Name}
 
 // Failed counts an answer with an error. kind is the error's name in a table: it must not
 // contain text of the request.

@@ -41,7 +41,7 @@ func TestRefusalsAreDescribed(t *testing.T) {
 	for _, r := range openapitest.Requests(t) {
 		gw := storeless(t, "--http-allowed-hosts", "slots.example.com", "--http-rate-limit", "0.001", "--http-rate-burst", "1", "--auth-token", "t").newGateway(nil)
 		for _, host := range []string{"rebound.example.com", "rebound.example.com", "slots.example.com", "slots.example.com"} {
-			open := r.URL.Path == "/health" || r.URL.Path == "/ready" || r.URL.Path == "/v1/openapi.json"
+			open := r.URL.Path == "/" || r.URL.Path == "/health" || r.URL.Path == "/ready" || r.URL.Path == "/v1/openapi.json"
 			if open && host == "slots.example.com" {
 				continue // is answered
 			}
@@ -52,7 +52,7 @@ func TestRefusalsAreDescribed(t *testing.T) {
 			refused[answer.Code]++
 		}
 	}
-	if n := len(openapitest.Operations(t)); refused[403] != n || refused[401] != n-6 || refused[429] != n+n-6 {
+	if n := len(openapitest.Operations(t)); refused[403] != n || refused[401] != n-8 || refused[429] != n+n-8 {
 		t.Errorf("of %d operations: %v", n, refused)
 	}
 }

@@ -1,0 +1,55 @@
+package gateway
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
+)
+
+// greeting is the answer of GET /: which API to choose.
+type greeting struct {
+	Name        string   `json:"name"`
+	Version     string   `json:"version"`
+	Description string   `json:"description"` // the path of the OpenAPI document
+	APIs        []choice `json:"apis"`
+}
+
+// choice is an API, and what it is for.
+type choice struct {
+	At  string `json:"at"`
+	For string `json:"for"`
+	Use string `json:"use"`
+}
+
+// choices are the same in every gateway: they say what kvslots has, not what is switched on.
+var choices = []choice{
+	{"/l", "curl, or any HTTP client", "pools of slots under a secret UUID"},
+	{"/v1", "a service that names its locks", "locks and semaphores by name, held by a session that pings"},
+	{"/rpc", "functions to be called under a lock", "envelopes of Forrst"},
+	{"NATS", "a program with a NATS connection", "the same requests on subjects kvslots.…"},
+}
+
+// greet answers GET / with JSON if the client accepts that by name, and otherwise in text.
+func (g *Gateway) greet(w http.ResponseWriter, r *http.Request) {
+	hello := greeting{"kvslots", cmp.Or(g.cfg.Version, "unversioned"), "/v1/openapi.json", choices}
+	if strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "application/json") {
+		_ = jsonhttp.Answer(w, http.StatusOK, hello)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_ = hello.print(w)
+}
+
+func (hello greeting) print(w io.Writer) error {
+	fmt.Fprintf(w, "%s %s: a distributed semaphore. All requests are described at %s.\n\n", hello.Name, hello.Version, hello.Description)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, c := range hello.APIs {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", c.At, c.For, c.Use)
+	}
+	return table.Flush()
+}

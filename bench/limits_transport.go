@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // Bodies of requests and answers of the limits, as long as those of kvslots.
@@ -111,6 +112,9 @@ func answerFrom(store *kvslots.Store) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var request struct{ Lease uuid.UUID }
 		id, operation, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/l/"), "/")
+		if id == "self" { // as the client of the gateways sends it
+			id = r.Header.Get(wire.PoolHeader)
+		}
 		pool, err := uuid.Parse(id)
 		body, unread := io.ReadAll(r.Body)
 		if err = errors.Join(err, unread); err == nil && len(body) > 0 {

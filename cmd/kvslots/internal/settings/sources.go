@@ -36,6 +36,7 @@ var alternatives = [][2]string{
 	{"http-addr", "http-port"},
 	{tokenFlag, TokenFileFlag},
 	{serverFlag, natsURLFlag},
+	{"no-wait", "wait"},
 }
 
 func applySources(flags *pflag.FlagSet, env Environment) error {

@@ -74,6 +74,7 @@ var lineContract = []clause{
 			now := d.hangUp(t, b, "/v1/locks/k/wait", `{"timeout_s":30}`)
 			answered := d.later(t, c, "POST", "/v1/locks/k", `{"acquire_timeout_s":30}`)
 			d.waiters(t, "k", 2)
+			gatewaytest.Eventually(t, "both waits have begun", func() bool { return d.Lending.Open() == 2 })
 			now()
 			d.want(t, a, "POST", "/v1/locks/k/release", `{"token":"`+g.Token+`"}`, 204, "")
 			got := <-answered

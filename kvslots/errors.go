@@ -24,6 +24,16 @@ var (
 	// ForceRelease when no owner holds the lock.
 	ErrNotHeld = peer.ErrNotHeld
 
+	// ErrOtherHolder is returned by Evict when the position has another lease by now.
+	ErrOtherHolder = peer.ErrOtherHolder
+
+	// ErrNoPosition is returned by TakeOut for a position that the pool does not have.
+	ErrNoPosition = peer.ErrNoPosition
+
+	// ErrNotInLine is returned by PlaceOf when no call with the request key waits, and
+	// none has a lease.
+	ErrNotInLine = peer.ErrNotInLine
+
 	// ErrUnavailable is returned when JetStream did not answer, or reported
 	// a failure. The caller holds nothing, or the Store undoes what was
 	// written. The call may be repeated.
@@ -157,6 +167,23 @@ type RangeError struct {
 }
 
 func (e *RangeError) Error() string { return fmt.Sprintf("%s must be %s", e.Field, e.Range) }
+
+// NoSlotError is the ErrNoSlot of a caller whose place in the line is known.
+type NoSlotError struct {
+	Place int // the place that the caller had when its wait was over, or would have got, from 1
+}
+
+func (e *NoSlotError) Error() string { return ErrNoSlot.Error() }
+
+func (e *NoSlotError) Unwrap() error { return ErrNoSlot }
+
+// refused returns the error of a call that takes a slot.
+func refused(err error, place int) error {
+	if place > 0 && errors.Is(err, ErrNoSlot) {
+		return &NoSlotError{place}
+	}
+	return err
+}
 
 // full returns the error for what Config.Room says.
 func full(why error) error {

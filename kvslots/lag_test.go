@@ -25,8 +25,10 @@ func openWith(ctx context.Context, nc *nats.Conn, cfg Config, with bucket.Config
 		return nil, err
 	}
 	with.Replicas, with.Peer, with.Logger = cfg.Replicas, cfg.peer(), cfg.Logger
-	b, err := bucket.Open(ctx, nc, with)
-	return &Store{cfg, b}, err
+	s := &Store{cfg: cfg, watching: watching{changed: make(chan struct{})}}
+	with.Events = s.watching.note
+	s.bucket, err = bucket.Open(ctx, nc, with)
+	return s, err
 }
 
 // breakFeed makes a peer catch up. A peer uses at most two numbers a reading, and ignores the

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -20,6 +22,7 @@ type Option func(*Options) error
 // Options is the result of applying the options of one call.
 type Options struct {
 	Label      string        // see WithLabel
+	Name       *string       // see WithName; nil: not set
 	RequestKey string        // see WithRequestKey
 	Origin     string        // see WithOrigin
 	Idle       time.Duration // see WithIdle; 0: not set
@@ -47,21 +50,39 @@ func (o *Options) Apply(opts []Option) error {
 	return nil
 }
 
-// MaxLabel is the longest label, in bytes.
-const MaxLabel = entry.MaxLabel
+// MaxLabel is the longest label, name of a pool, and reason, in characters.
+const MaxLabel = 64
 
-// WithLabel sets a readable label for a lease of Borrow, such as the borrower's name: at most
-// MaxLabel bytes of UTF-8. It is not secret; the bucket stores it with the lease. The other
-// calls ignore it.
+// WithLabel says who asks for a lease, such as "ci@build7:1234 make deploy": 0 to MaxLabel
+// printable characters. Those who may read the pool see it beside the lease and the place in
+// line, and so does the log; it is not secret. A session's label is that of its leases which
+// have none. Register ignores it.
 func WithLabel(label string) Option {
 	return func(o *Options) error {
-		if len(label) > MaxLabel || !utf8.ValidString(label) {
-			return &RangeError{"label", fmt.Sprintf("UTF-8 of at most %d bytes", MaxLabel)}
-		}
 		o.Label = label
-		return nil
+		return checkText("label", label)
 	}
 }
+
+// WithName gives a pool that Register registers a public name of 0 to MaxLabel printable
+// characters, which is shown beside the pool's hash. It is not secret, and need not be unique.
+// Without it, a pool keeps the name that it has.
+func WithName(name string) Option {
+	return func(o *Options) error {
+		o.Name = &name
+		return checkText("name", name)
+	}
+}
+
+// checkText returns a *RangeError unless a text for people is one that people can read.
+func checkText(field, text string) error {
+	if utf8.ValidString(text) && utf8.RuneCountInString(text) <= MaxLabel && !strings.ContainsFunc(text, isUnprintable) {
+		return nil
+	}
+	return &RangeError{field, fmt.Sprintf("0 to %d printable characters", MaxLabel)}
+}
+
+func isUnprintable(c rune) bool { return !unicode.IsPrint(c) || IsHidden(c) }
 
 // MaxRequestKey is the longest request key, in bytes.
 const MaxRequestKey = 128

@@ -17,7 +17,7 @@ const (
 	MaxOwnedName = entry.MaxName
 
 	// MaxOwner is the longest owner of an owned lock, in bytes.
-	MaxOwner = entry.MaxLabel
+	MaxOwner = entry.MaxLabel // bytes
 
 	// ownedDialect is the namespace of owned locks, which separates them from the
 	// locks of sessions.
@@ -65,10 +65,10 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait tim
 	a, err := s.bucket.Do(ctx, peer.Acquire{
 		Resource: peer.Resource{Pool: ownedHash(name), Dialect: ownedDialect, Name: name, Lock: true, Limit: 1},
 		Lease:    randomHash(), Owner: owner, Origin: originHash(o.Origin), TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),
-		Request: requestHash(owner, o.RequestKey),
+		Request: requestHash(owner, o.RequestKey), Label: o.Label,
 	})
 	if err != nil {
-		return nil, err
+		return nil, refused(err, a.Place)
 	}
 	return &OwnedLock{
 		Name: name, Owner: owner, Fence: a.Grant.Fence, TTL: a.Grant.TTL,

@@ -37,7 +37,7 @@ func (s *Store) CreateSession(ctx context.Context, opts ...Option) (id string, i
 		return "", 0, err
 	}
 	id = randomHash().String()
-	request := peer.CreateSession{Session: sessionHash(id), Idle: o.Idle, Origin: originHash(o.Origin)}
+	request := peer.CreateSession{Session: sessionHash(id), Idle: o.Idle, Origin: originHash(o.Origin), Label: o.Label}
 	if _, err := s.bucket.Do(ctx, request); err != nil {
 		return "", 0, err
 	}
@@ -84,23 +84,23 @@ func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wa
 	if err := s.checkAcquire(ctx, session, r, ttl, wait); err != nil {
 		return Grant{}, err
 	}
-	c := s.bucket.Begin(s.newAcquire(session, r, ttl, wait, o.RequestKey))
+	c := s.bucket.Begin(s.newAcquire(session, r, ttl, wait, o))
 	c.Wait(ctx) // with a short stack: see Borrow
 	return s.granted(c, session)
 }
 
-func (s *Store) newAcquire(session string, r Resource, ttl, wait time.Duration, key string) peer.Request {
+func (s *Store) newAcquire(session string, r Resource, ttl, wait time.Duration, o *Options) peer.Request {
 	nonce, half := newSecret(session)
 	return peer.Acquire{
 		Resource: r.pool(), Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
-		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Request: requestHash(session, key),
+		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Request: requestHash(session, o.RequestKey), Label: o.Label,
 	}
 }
 
 func (s *Store) granted(c *bucket.Call, session string) (Grant, error) {
 	a, err := c.Answer()
 	if err != nil {
-		return Grant{}, err
+		return Grant{}, refused(err, a.Place)
 	}
 	return s.newGrant(a.Grant, session), nil
 }
@@ -125,7 +125,7 @@ func (s *Store) Enqueue(ctx context.Context, session string, r Resource, ttl tim
 	nonce, half := newSecret(session)
 	a, err := s.bucket.Do(ctx, peer.Enqueue{
 		Resource: r.pool(), Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
-		TTL: min(ttl, s.cfg.MaxTTL), Request: requestHash(session, o.RequestKey),
+		TTL: min(ttl, s.cfg.MaxTTL), Request: requestHash(session, o.RequestKey), Label: o.Label,
 	})
 	if err != nil || a.Queued {
 		return Grant{}, false, err

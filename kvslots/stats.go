@@ -35,17 +35,20 @@ type NameStats struct {
 
 // HolderStats is a live lease.
 type HolderStats struct {
-	Owner     uint64 // identifies the session or the owner, but is not secret; below 2^53
+	Owner     uint64 // identifies the session or the owner, but is not secret; below 2^53. 0: a lease of Borrow
 	Position  int
 	Fence     uint64
 	Age       time.Duration // since it was granted
 	ExpiresIn time.Duration // at least 0
+	Label     string        // see WithLabel
 }
 
 // WaiterStats is a place in a line.
 type WaiterStats struct {
 	Owner  uint64 // see HolderStats
+	Place  int    // from 1
 	Waited time.Duration
+	Label  string // see WithLabel
 }
 
 // IdleName is a lock or semaphore that is no longer held or waited for.
@@ -55,11 +58,16 @@ type IdleName struct {
 	Idle  time.Duration
 }
 
-// PoolStats is a registered pool.
+// PoolStats is a pool: a registered one, or that of a lock or a semaphore.
 type PoolStats struct {
-	Hash string // of the pool's id; not secret, since borrowing requires the id itself
+	Hash     string   // of the pool's id; not secret, since borrowing requires the id itself
+	Name     string   // of a registered pool: see WithName
+	Resource Resource // of a lock or a semaphore; zero for a registered pool
+	Owned    bool     // see NameStats
 	State
-	OldestWait time.Duration // how long the first borrower in line has waited
+	OldestWait time.Duration  // how long the first borrower in line has waited
+	Expired    int            // leases that have expired within the last hour, as far as this Store has seen
+	OutList    []OutOfService // sorted by position
 }
 
 // Stats describes the contents of the bucket at an instant between the call and its
@@ -81,32 +89,48 @@ func (s *Store) StatsPage(ctx context.Context, page PoolPage) (Stats, error) {
 	}
 	stats := Stats{Sessions: a.Stats.Sessions, More: a.Stats.More}
 	for _, n := range a.Stats.Names {
-		stats.Names = append(stats.Names, nameStats(n))
+		stats.Names = append(stats.Names, NameStats{resourceOf(n.Terms), isOwned(n.Terms), holderStats(&n), waiterStats(&n)})
 	}
 	for _, n := range a.Stats.Idle {
 		stats.Idle = append(stats.Idle, IdleName{resourceOf(n.Terms), isOwned(n.Terms), n.Idle})
 	}
 	for _, p := range a.Stats.Pools {
-		stats.Pools = append(stats.Pools, PoolStats{Hash: p.Pool.String(), State: State(p.State), OldestWait: p.OldestWait})
+		stats.Pools = append(stats.Pools, poolStats(&p))
 	}
 	return stats, nil
 }
 
-func nameStats(n peer.NameStats) NameStats {
-	stats := NameStats{Resource: resourceOf(n.Terms), Owned: isOwned(n.Terms)}
-	for _, h := range n.Holders {
-		owner := h.Session
-		if stats.Owned {
-			owner = ownerHash(h.Owner)
-		}
-		stats.Holders = append(stats.Holders, HolderStats{
-			Owner: ownerNumber(owner), Position: h.Position, Fence: h.Fence, Age: h.Age, ExpiresIn: h.EndsIn,
-		})
+func poolStats(p *peer.PoolStats) PoolStats {
+	stats := PoolStats{
+		Hash: p.Pool.String(), Name: p.Title, State: State(p.State), OldestWait: p.OldestWait, Expired: p.Expired,
 	}
-	for _, w := range n.Waiters {
-		stats.Waiters = append(stats.Waiters, WaiterStats{Owner: ownerNumber(w.Session), Waited: w.Waited})
+	if p.Terms.Named() {
+		stats.Resource, stats.Owned = resourceOf(p.Terms), isOwned(p.Terms)
+	}
+	for _, o := range p.Out {
+		stats.OutList = append(stats.OutList, OutOfService(o))
 	}
 	return stats
+}
+
+func holderStats(d *peer.PoolDetail) (list []HolderStats) {
+	for _, h := range d.Holders {
+		owner := h.Session
+		if isOwned(d.Terms) {
+			owner = ownerHash(h.Owner)
+		}
+		list = append(list, HolderStats{
+			Owner: ownerNumber(owner), Position: h.Position, Fence: h.Fence, Age: h.Age, ExpiresIn: h.EndsIn, Label: h.Label,
+		})
+	}
+	return list
+}
+
+func waiterStats(d *peer.PoolDetail) (list []WaiterStats) {
+	for _, w := range d.Waiters {
+		list = append(list, WaiterStats{Owner: ownerNumber(w.Session), Place: w.Place, Waited: w.Waited, Label: w.Label})
+	}
+	return list
 }
 
 func resourceOf(t entry.Terms) Resource {

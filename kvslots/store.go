@@ -26,8 +26,9 @@ const Bucket = bucket.Name
 //
 // The end of the context also ends the wait for Config.Durable.
 type Store struct {
-	cfg    Config
-	bucket *bucket.Bucket
+	cfg      Config
+	bucket   *bucket.Bucket
+	watching watching
 }
 
 // Open connects a peer to the bucket, which it creates if it does not exist. It
@@ -46,11 +47,14 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := bucket.Open(ctx, nc, bucket.Config{Replicas: cfg.Replicas, Peer: cfg.peer(), Logger: cfg.Logger, Durable: cfg.Durable})
+	s := &Store{cfg: cfg, watching: watching{changed: make(chan struct{})}}
+	s.bucket, err = bucket.Open(ctx, nc, bucket.Config{
+		Replicas: cfg.Replicas, Peer: cfg.peer(), Logger: cfg.Logger, Durable: cfg.Durable, Events: s.watching.note,
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{cfg, b}, nil
+	return s, nil
 }
 
 // Close ends every pending call with ErrClosed, gives up the callers' places in line,
@@ -58,6 +62,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 // less if ctx ends. It returns nil.
 func (s *Store) Close(ctx context.Context) error {
 	s.bucket.Close(ctx)
+	s.watching.close()
 	return nil
 }
 
@@ -158,7 +163,7 @@ func (s *Store) newBorrow(ids *leaseIDs, ttl, wait time.Duration, label string) 
 func (s *Store) borrowed(ids *leaseIDs, c *bucket.Call) (*Lease, error) {
 	a, err := c.Answer()
 	if err != nil {
-		return nil, err
+		return nil, refused(err, a.Place)
 	}
 	return s.lease(ids, &a.Grant), nil
 }
@@ -243,10 +248,11 @@ type State struct {
 	Count   int // slots in the pool, 0 … MaxCount
 	InUse   int // live leases; may exceed Count after Count was lowered
 	Waiting int // borrowers in line
+	Out     int // slots that are out of service and not in use: see TakeOut
 }
 
 // Available is the number of free slots, never below 0.
-func (s State) Available() int { return max(0, s.Count-s.InUse) }
+func (s State) Available() int { return max(0, s.Count-s.InUse-s.Out) }
 
 // Register registers a pool of count slots, or changes the count of a registered
 // pool. A higher count wakes waiting borrowers. A lower one ends no lease; the pool
@@ -269,6 +275,7 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int, opts ..
 	}
 	request := peer.Register{
 		Pool: poolHash(pool), Count: count, Origin: originHash(o.Origin), Request: requestHash("register "+string(pool[:]), o.RequestKey),
+		Title: o.Name,
 	}
 	hidden.Clear(&pool)
 	a, err := s.bucket.Do(ctx, request)

@@ -54,6 +54,9 @@ type Config struct {
 	Hook     Hook // of the feed; may be nil
 	ReadHook Hook // of readings; may be nil
 
+	// Events is called with what has changed, in order, under the lock. It may be nil.
+	Events func([]peer.Event)
+
 	// Durable calls then when every write that was acknowledged before is durable, or
 	// with an error. If it is nil, a write is durable when it is acknowledged.
 	Durable func(then func(error))
@@ -71,6 +74,7 @@ type Bucket struct {
 	hook         Hook
 	readHook     Hook
 	durable      func(then func(error)) // may be nil
+	events       func([]peer.Event)     // may be nil
 	origin       time.Time              // of peer.Instant
 	feed         *feed
 	sender       *sender
@@ -130,7 +134,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
 func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, cfg Config) *Bucket {
 	b := &Bucket{
 		nc: nc, js: js, stream: stream, replicas: stream.CachedInfo().Config.Replicas,
-		sole: cfg.Peer.Sole, log: cfg.Logger, hook: cfg.Hook, readHook: cfg.ReadHook, durable: cfg.Durable, origin: time.Now(),
+		sole: cfg.Peer.Sole, log: cfg.Logger, hook: cfg.Hook, readHook: cfg.ReadHook, durable: cfg.Durable, events: cfg.Events, origin: time.Now(),
 		orders: make(chan *order, 1),
 		online: make(chan struct{}, 1),
 	}
@@ -280,6 +284,9 @@ func (b *Bucket) settle() (flushing []*Call, ended []func(), logs []peer.Log) {
 	}
 	if r.Reading != nil {
 		b.orderReading(*r.Reading)
+	}
+	if len(r.Events) > 0 && b.events != nil {
+		b.events(r.Events)
 	}
 	flushing, ended = b.answer(r.Answers)
 	b.sleepUntil(r.WakeAt)

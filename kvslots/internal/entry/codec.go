@@ -52,6 +52,7 @@ func (c *codec) ticket(v *TicketValue) {
 	c.flag(`,"spent":true`, &v.Spent)
 	c.hash(`,"origin":"`, &v.Origin)
 	c.hash(`,"request":"`, &v.Request)
+	c.text(`,"label":"`, &v.Label)
 	c.end(fits(v))
 }
 

@@ -20,6 +20,7 @@ const (
 	HeaderAuthor       = "Kvslots-Author"     // on any entry: a random number that identifies the write
 	HeaderOwner        = "Kvslots-Owner"      // on a slot's purge: a hash of the owner that released the lock
 	HeaderOutlives     = "Kvslots-Outlives"   // on any entry: see Entry.Outlives
+	HeaderCause        = "Kvslots-Cause"      // on a purge: see Cause
 )
 
 // Entry is one message of the bucket's stream.
@@ -35,6 +36,7 @@ type Entry struct {
 	Author   uint64        // see HeaderAuthor
 	Owner    string        // see HeaderOwner
 	Origin   Hash          // of the purge of a configuration or a session: of the client that had made it, which is the marker's value; zero: not known
+	Cause    Cause         // of a purge
 	Fenced   uint64        // of the purge of a slot: the highest fence of the position, which is the marker's value; 0: not known
 	Corrupt  error         // why the value could not be decoded; the value is then zero
 
@@ -72,6 +74,7 @@ func Parse(key string, revision uint64, at time.Time, header Header, data []byte
 	if header(HeaderOperation) != "" || header(HeaderReason) != "" {
 		e.Marker = true
 		e.Served = parseRevision(header(HeaderTicket))
+		e.Cause = parseCause(header(HeaderCause))
 		if owner := header(HeaderOwner); len(owner) <= MaxLabel {
 			e.Owner = owner
 		}

@@ -146,6 +146,9 @@ func FuzzParse(f *testing.F) {
 			`","name":"x","limit":2,"nonce":"`+idB+`","unseen":true,"spent":true}`))
 		f.Add(key, "", "", "", "", "never", "1795218878144", []byte(`{"gen":3,"lease":"`+idA+`","session":"`+idB+
 			`","ttl_ms":1000,"wait_ms":5,"kind":"client","idle_ms":7,"idled_ms":7,"name":"x","limit":1,"lock":true}`))
+		f.Add(key, "PURGE", "expired", "5", "4", "120s", "", []byte(nil))
+		f.Add(key, "", "", "5", "", "610s", "", []byte(`{"count":3,"gen":2,"title":"screens","out":[{"n":-1},{"n":2,"reason":"broken"}]}`))
+		f.Add(key, "", "", "5", "", "610s", "", []byte(`{"count":3,"gen":2,"out":[{"n":2},{"n":2}]}`))
 		f.Add(key, "PURGE", "", "5", "4", "120s", "1795218878144", []byte(nil))
 		f.Add(key, "PURGE", "", "5", idA, "120s", "", []byte(nil))
 		f.Add(key, "", "MaxAge", "", "", "2m0s", "", []byte(nil))
@@ -156,7 +159,7 @@ func FuzzParse(f *testing.F) {
 		h[HeaderOperation], h[HeaderReason] = []string{operation}, []string{reason}
 		h[HeaderExpected], h[HeaderTicket] = []string{expected}, []string{ticket}
 		h[HeaderTTL], h[HeaderOutlives] = []string{ttl}, []string{outlives}
-		h[HeaderOwner], h[HeaderAuthor] = []string{ticket}, []string{ticket}
+		h[HeaderOwner], h[HeaderAuthor], h[HeaderCause] = []string{ticket}, []string{ticket}, []string{reason}
 		get := func(name string) string { return h[name][0] }
 		e := Parse(key, 10, time.Unix(0, 0), get, data)
 		if e.Marker != (operation != "" || reason != "") {
@@ -168,7 +171,7 @@ func FuzzParse(f *testing.F) {
 		if e.Marker && e.Corrupt != nil {
 			t.Fatal("a marker is corrupt")
 		}
-		if !e.Marker && (e.Served != 0 || e.Owner != "") {
+		if !e.Marker && (e.Served != 0 || e.Owner != "" || e.Cause != NoCause) {
 			t.Fatal("an entry that is no marker has a ticket that was served, or an owner that released it")
 		}
 		if e.Key.Kind == Foreign && !e.Marker && e.Corrupt == nil {
@@ -207,6 +210,11 @@ func wantInLimits(t *testing.T, e Entry) {
 		t.Fatalf("slot: %+v", s)
 	}
 	wantTerms(t, e.Config)
+	for position := WholePool; position < MaxCount; position++ {
+		if out, is := e.Config.OutAt(position); is && (out.Position != position || len(out.Reason) > MaxLabel) {
+			t.Fatalf("config: %+v", e.Config)
+		}
+	}
 	if w := e.Ticket; w.Wait < 0 || w.Wait > Span(MaxSpan) || w.TTL < 0 || w.TTL > Span(MaxSpan) {
 		t.Fatalf("ticket: %+v", w)
 	}

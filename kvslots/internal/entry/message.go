@@ -28,6 +28,7 @@ type Message struct {
 	Served   uint64        // see Entry.Served
 	Author   uint64        // see HeaderAuthor
 	Owner    string        // see HeaderOwner
+	Cause    Cause         // of a purge
 }
 
 // NewMessage returns the message that writes a value to a key whose last
@@ -82,6 +83,9 @@ func (m *Message) Headers(set func(name, value string)) {
 	}
 	set(HeaderOperation, "PURGE")
 	number(HeaderTicket, m.Served)
+	if m.Cause != NoCause {
+		set(HeaderCause, m.Cause.String())
+	}
 	if m.Owner != "" {
 		set(HeaderOwner, m.Owner)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -13,7 +14,7 @@ import (
 const (
 	MaxCount = 1000                 // slots of a registered pool
 	MaxSpan  = 366 * 24 * time.Hour // a lease's ttl, a wait, a session's idle time
-	MaxLabel = 256                  // bytes of a label
+	MaxLabel = 256                  // bytes of a label, of a pool's title, and of a reason
 	MaxName  = 512                  // bytes of a lock's or a semaphore's name
 	MaxLimit = MaxPosition          // slots of a semaphore
 	MaxFence = 1 << 53              // above all fences and revisions, which are JSON numbers
@@ -27,7 +28,47 @@ type ConfigValue struct {
 	Deleted    bool   `json:"deleted,omitempty"` // the pool was deleted by a peer of the release before
 	Origin     Hash   `json:"origin,omitzero"`   // of the client that registered or opened the pool
 	Request    Hash   `json:"request,omitzero"`  // of the last registration that had a request key
+	Title      string `json:"title,omitempty"`   // what people call a registered pool; no secret, and not unique
+	Out        []Out  `json:"out,omitempty"`     // what an operator has taken out of service, by position
 	Terms
+}
+
+// Out says that a slot, or a whole pool, is out of service: it cannot be taken. A lease that it
+// has goes on.
+type Out struct {
+	Position int    `json:"n"` // WholePool, or that of a slot
+	Reason   string `json:"reason,omitempty"`
+}
+
+// WholePool is the position that stands for all slots of a pool.
+const WholePool = -1
+
+// OutAt returns what is out of service at a position, if anything is.
+func (v *ConfigValue) OutAt(position int) (out Out, is bool) {
+	if i, found := v.searchOut(position); found {
+		return v.Out[i], true
+	}
+	return Out{}, false
+}
+
+func (v *ConfigValue) searchOut(position int) (i int, found bool) {
+	return slices.BinarySearchFunc(v.Out, position, func(o Out, position int) int { return cmp.Compare(o.Position, position) })
+}
+
+// Paused reports whether the whole pool is out of service.
+func (v *ConfigValue) Paused() bool { return len(v.Out) > 0 && v.Out[0].Position == WholePool }
+
+// WithOut returns the configuration with o out of service, or, unless is is set, with its
+// position in service.
+func (v ConfigValue) WithOut(o Out, is bool) ConfigValue {
+	i, found := v.searchOut(o.Position)
+	if v.Out = slices.Clone(v.Out); found {
+		v.Out = slices.Delete(v.Out, i, i+1)
+	}
+	if is {
+		v.Out = slices.Insert(v.Out, i, o)
+	}
+	return v
 }
 
 // Terms are the name, kind and limit of a named pool. A registered pool has the
@@ -94,6 +135,7 @@ type TicketValue struct {
 	Spent      bool   `json:"spent,omitempty"`  // of an enqueued ticket: it was served and the lease has ended
 	Origin     Hash   `json:"origin,omitzero"`  // SlotValue.Origin of the claim to come
 	Request    Hash   `json:"request,omitzero"` // SlotValue.Request of the claim to come
+	Label      string `json:"label,omitempty"`  // SlotValue.Label of the claim to come
 }
 
 // Enqueued reports whether a session's Enqueue wrote the ticket. Any peer may claim for
@@ -107,6 +149,7 @@ type SessionValue struct {
 	Idle   Span   `json:"idle_ms"`
 	Idled  Span   `json:"idled_ms,omitempty"` // how much of Idle had passed when this was written
 	Origin Hash   `json:"origin,omitzero"`    // the client's origin, for the cap per origin
+	Label  string `json:"label,omitempty"`    // of a client session: the label of its slots and tickets that have none
 }
 
 // Left returns how long the session lives after the write unless it is refreshed.
@@ -154,6 +197,8 @@ var (
 	errForeign = errors.New("foreign key")
 
 	errLease      = errors.New("lease must not be 0")
+	errLabel      = fmt.Errorf("label, owner and title must have at most %d bytes", MaxLabel)
+	errOut        = fmt.Errorf("out must have positions of slots in ascending order, and reasons of at most %d bytes", MaxLabel)
 	errGeneration = errors.New("gen must not be 0")
 )
 
@@ -180,6 +225,17 @@ func (v ConfigValue) check() error {
 		return fmt.Errorf("count must be between 0 and %d", most)
 	case v.Generation == 0:
 		return errGeneration
+	case len(v.Title) > MaxLabel:
+		return errLabel
+	case len(v.Out) > most+1:
+		return fmt.Errorf("out must have at most %d elements", most+1)
+	}
+	last := WholePool - 1
+	for _, o := range v.Out {
+		if o.Position <= last || o.Position >= max(most, MaxCount) || len(o.Reason) > MaxLabel {
+			return errOut
+		}
+		last = o.Position
 	}
 	return v.Terms.check()
 }
@@ -193,7 +249,7 @@ func (v SlotValue) check() error {
 	case v.Generation == 0:
 		return errGeneration
 	case len(v.Label) > MaxLabel || len(v.Owner) > MaxLabel:
-		return fmt.Errorf("label and owner must have at most %d bytes", MaxLabel)
+		return errLabel
 	case v.After >= MaxFence || v.Fence >= MaxFence:
 		return fmt.Errorf("after and fence must be below %d", MaxFence)
 	}
@@ -208,6 +264,8 @@ func (v TicketValue) check() error {
 		return fmt.Errorf("wait_ms must be between 1 and %d", MaxSpan.Milliseconds())
 	case v.Generation == 0:
 		return errGeneration
+	case len(v.Label) > MaxLabel:
+		return errLabel
 	}
 	return nil
 }
@@ -220,6 +278,8 @@ func (v SessionValue) check() error {
 		return fmt.Errorf("idle_ms must be between 1 and %d", MaxSpan.Milliseconds())
 	case v.Idled >= v.Idle:
 		return errors.New("idled_ms must be below idle_ms")
+	case len(v.Label) > MaxLabel:
+		return errLabel
 	}
 	return nil
 }

@@ -10,6 +10,10 @@ func (r InspectOwned) begin(p *Peer, c *call)  { p.pools.inspectOwned(c, r) }
 func (r CreateSession) begin(p *Peer, c *call) { p.sessions.begin(c, r) }
 func (r EndSession) begin(p *Peer, c *call)    { p.sessions.end(c, r) }
 func (r ReadStats) begin(p *Peer, c *call)     { p.readStats(c, r) }
+func (r ReadPools) begin(p *Peer, c *call)     { p.readPools(c, r) }
+func (r ReadPool) begin(p *Peer, c *call)      { p.pools.readPool(c, r) }
+func (r ReadPlace) begin(p *Peer, c *call)     { p.pools.readPlace(c, r) }
+func (r SetOut) begin(p *Peer, c *call)        { p.pools.setOut(c, r) }
 func (r Confirm) begin(p *Peer, c *call)       { p.confirm(c) }
 func (r Follow) begin(p *Peer, c *call)        { p.follows.begin(c, r) }
 
@@ -27,7 +31,7 @@ func (r Acquire) begin(p *Peer, c *call) {
 	b := p.pools.newBorrow(c, r.Pool)
 	b.lease, b.nonce, b.request = r.Lease, r.Nonce, r.Request
 	b.session, b.owner, b.origin = r.Session, r.Owner, r.Origin
-	b.ttl, b.terms = r.TTL, r.terms()
+	b.ttl, b.terms, b.label = r.TTL, r.terms(), r.Label
 	p.pools.borrow(b, r.Wait)
 }
 
@@ -41,6 +45,16 @@ func (r Abandon) begin(p *Peer, c *call) {
 	p.sessions.use(c, r.Session)
 	c.effect = true
 	r.Held.abandon(c)
+}
+
+func (r Evict) begin(p *Peer, c *call) {
+	c.effect = true
+	p.pools.evict(c, r)
+}
+
+func (r ReadLease) begin(p *Peer, c *call) {
+	p.sessions.use(c, r.Session)
+	r.Held.read(c)
 }
 
 func (r Renew) begin(p *Peer, c *call) {

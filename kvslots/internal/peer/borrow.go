@@ -151,6 +151,9 @@ func (b *borrow) finish(a Answer) {
 		return
 	}
 	was := b.phase
+	if a.Err == ErrNoSlot {
+		a.Place = b.rank()
+	}
 	b.to(done)
 	b.pool.users--
 	b.p.timers.stop(&b.expiry)
@@ -160,6 +163,18 @@ func (b *borrow) finish(a Answer) {
 		b.call.answer(a)
 	}
 	b.pool.mark()
+}
+
+// rank returns the place in line that the borrow has, or would get, from 1.
+func (b *borrow) rank() int {
+	pool := b.p.view.Pool(b.pool.id)
+	if pool == nil {
+		return 0
+	}
+	if t := pool.Ticket(b.ticket.place); t != nil {
+		return t.Rank()
+	}
+	return pool.Waiting() + 1
 }
 
 // requeue puts a borrow whose claim failed back in line. It goes back to the queue if

@@ -36,6 +36,7 @@ func (p *enqueued) enqueue(c *call, r Enqueue) {
 				p: p.pools, call: c, pool: p.of(r.Pool), purpose: byEnqueue{again: again}, current: true,
 				wish: wish{
 					lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms(), request: r.Request,
+					label: r.Label,
 				},
 			}, 0)
 		}
@@ -94,7 +95,7 @@ func (p *enqueued) promote(pool *rules.Pool) {
 			p: p.pools, purpose: byTicket{}, pool: ps, phase: waiting, generation: t.Value.Generation,
 			wish: wish{
 				lease: t.Value.Lease, ttl: t.Value.TTL.Duration(), session: t.Key.Session, nonce: t.Value.Nonce, terms: pool.Terms(),
-				request: t.Value.Request,
+				request: t.Value.Request, label: t.Value.Label,
 			},
 			ticket: ticket{key: t.Key, revision: t.Revision, place: t.Place},
 		}
@@ -126,7 +127,7 @@ func (e byEnqueue) ticketFor(b *borrow) *newTicket {
 	}
 	return &newTicket{key, entry.TicketValue{
 		Lease: b.lease, Generation: b.generation, Peer: b.p.self.id, TTL: entry.Span(b.ttl), Nonce: b.nonce, Wait: entry.Span(rules.EnqueuedLife),
-		Request: b.request,
+		Request: b.request, Label: b.label,
 	}, rules.EnqueuedLife}
 }
 

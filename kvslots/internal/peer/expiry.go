@@ -1,6 +1,9 @@
 package peer
 
-import "github.com/kvslots/kvslots/kvslots/internal/rules"
+import (
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
 
 // expire purges a slot whose lease is over. If the slot was claimed for an enqueued ticket,
 // expire first takes the ticket out of the line: it purges the ticket, or marks it as spent
@@ -12,6 +15,7 @@ func (p *pools) expire(d rules.DueKey) {
 		return
 	}
 	m := p.purgeSlot(s)
+	m.Cause = entry.Expired
 	done := p.expired(s)
 	t := leftTicket(s)
 	if t == nil {

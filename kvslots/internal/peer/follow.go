@@ -49,18 +49,19 @@ func (f *follow) over() bool { return f.call.k.view.Pool(f.pool).Lease(f.lease, 
 func (p *follows) tellAll(slots iter.Seq[*rules.Slot]) {
 	if len(p.byLease) > 0 {
 		for s := range slots {
-			p.tell(s.Value.Lease)
+			p.tell(s.Value.Lease, entry.NoCause)
 		}
 	}
 }
 
-func (p *follows) tell(lease entry.Hash) {
+func (p *follows) tell(lease entry.Hash, cause entry.Cause) {
 	if p.feed.mode != live {
 		return
 	}
 	for _, f := range p.byLease[lease] {
 		if f.over() {
-			f.call.end(nil)
+			drop(p.byLease, lease, f)
+			f.call.answer(Answer{Cause: cause})
 		}
 	}
 }

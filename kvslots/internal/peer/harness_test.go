@@ -31,6 +31,7 @@ type harness struct {
 	configs  map[entry.Key]entry.ConfigValue
 	sent     []peer.Write
 	answers  map[uint64]peer.Answer
+	events   []peer.Event
 	names    uint64
 }
 
@@ -84,6 +85,7 @@ func (h *harness) settle() {
 			h.answers[a.Call] = a
 		}
 		h.sent = append(h.sent, r.Writes...)
+		h.events = append(h.events, r.Events...)
 		if r.Joined != 0 {
 			h.joined++
 			h.reading = h.reading && r.Joined != h.ordered.Number

@@ -16,9 +16,11 @@ func (p *pools) answerState(c *call, id entry.Hash, gone Answer) {
 			c.answer(gone)
 			return
 		}
-		c.answer(Answer{State: State{Count: pool.Size(), InUse: pool.InUse(), Waiting: pool.Waiting()}})
+		c.answer(Answer{State: stateOf(pool)})
 	})
 }
+
+func stateOf(p *rules.Pool) State { return State{p.Size(), p.InUse(), p.Waiting(), p.Out()} }
 
 // whenCertain calls do when no claim of a pool may be withdrawn.
 func (p *pools) whenCertain(c *call, id entry.Hash, do func(*rules.Pool)) {

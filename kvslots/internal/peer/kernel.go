@@ -38,6 +38,7 @@ type kernel struct {
 	purging  map[entry.Key]uint64 // keys whose purge is under way, and the revision that it expects
 	stopping bool                 // Close was called
 	kept     []*timer             // see keep
+	watched  bool                 // see Watch
 	ticksAt  Instant              // when Tick is next called because the view waits; 0: it does not wait
 	counters Counters
 }
@@ -94,6 +95,7 @@ func (k *kernel) Ready() Ready {
 	r.WakeAt = k.wakeAt()
 	k.out.ready, k.out.spare = Ready{
 		Writes: k.out.spare.Writes[:0], Answers: k.out.spare.Answers[:0], Logs: k.out.spare.Logs[:0],
+		Events: k.out.spare.Events[:0],
 	}, r
 	return r
 }

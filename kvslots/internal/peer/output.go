@@ -18,6 +18,7 @@ type Ready struct {
 	Reading *Reading // replaces the present reading; may be nil
 	Joined  uint64   // the number of the reading that is over, or 0: see Read
 	Logs    []Log
+	Events  []Event // for those who watch
 	WakeAt  Instant // when to call Tick at the latest; 0: never
 }
 
@@ -45,6 +46,9 @@ type Answer struct {
 	State    State
 	Owned    OwnedState
 	Stats    *Stats
+	Detail   *PoolDetail
+	Place    int         // with ErrNoSlot: the place in line that the borrow had, or would have got, from 1
+	Cause    entry.Cause // of Follow: why the lease has ended, if that is known
 }
 
 // Grant is a lease that was granted or renewed.
@@ -63,7 +67,10 @@ type Grant struct {
 }
 
 // State is the state of a pool at one instant.
-type State struct{ Count, InUse, Waiting int }
+type State struct {
+	Count, InUse, Waiting int
+	Out                   int // slots that are out of service and not in use
+}
 
 // OwnedState is the state of a lock without a session, at one instant.
 type OwnedState struct {
@@ -120,33 +127,37 @@ type StreamInfo struct {
 
 // Stats describes the whole bucket at one instant.
 type Stats struct {
-	Sessions int // client sessions that are alive
-	Names    []NameStats
+	Sessions int          // client sessions that are alive
+	Names    []PoolDetail // the named pools in use
 	Idle     []IdleStats
 	Pools    []PoolStats // by id
 	More     bool        // there are pools after the last one
 }
 
-// NameStats describes a named pool that is in use.
-type NameStats struct {
-	Terms   entry.Terms
-	Holders []HolderStats // by position
-	Waiters []WaiterStats // in the order of the line
+// PoolDetail describes a pool, and who holds its slots and waits for them.
+type PoolDetail struct {
+	PoolStats
+	Holders     []HolderStats // by position
+	Waiters     []WaiterStats // in the order of the line
+	MoreHolders bool          // there are leases after the last of Holders
 }
 
-// HolderStats describes a lease of a named pool.
+// HolderStats describes a lease.
 type HolderStats struct {
 	Session     entry.Hash // zero for a lock that no session holds
 	Owner       string
 	Position    int
 	Fence       uint64
 	Age, EndsIn time.Duration
+	Label       string // of the lease, or of its session
 }
 
-// WaiterStats describes a ticket of a named pool.
+// WaiterStats describes a ticket that stands in a line.
 type WaiterStats struct {
-	Session entry.Hash // zero for a lock that no session waits for
+	Session entry.Hash // zero for a borrow without a session
+	Place   int        // in the line, from 1
 	Waited  time.Duration
+	Label   string // of the borrow, or of its session
 }
 
 // IdleStats describes a named pool that is idle.
@@ -155,9 +166,13 @@ type IdleStats struct {
 	Idle  time.Duration
 }
 
-// PoolStats describes a registered pool.
+// PoolStats describes a pool, registered or named.
 type PoolStats struct {
 	Pool       entry.Hash
+	Title      string      // of a registered pool
+	Terms      entry.Terms // of a named pool
 	State      State
 	OldestWait time.Duration
+	Expired    int         // leases that have expired within rules.ExpiryMemory
+	Out        []entry.Out // by position
 }

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 
@@ -90,6 +91,26 @@ func (p *Peer) Idle() bool {
 	return p.writes.discarding == 0 && !p.self.leaving
 }
 
+// Watch has the peer make Events from now on, or no more. It returns the revision of the view,
+// if that is live, and otherwise 0.
+func (p *Peer) Watch(on bool) (revision uint64) {
+	if p.watched = on; p.feed.mode != live {
+		return 0
+	}
+	return p.view.Revision
+}
+
+// First reports whether this is the peer, of those that are alive, that does what only one of
+// them has to do. For a while after a change of the peers, none or two may.
+func (p *Peer) First() bool {
+	for s := range p.view.Peers {
+		if bytes.Compare(s.ID[:], p.self.id[:]) < 0 {
+			return false
+		}
+	}
+	return p.self.revision != 0
+}
+
 // Status returns nil if the peer can serve callers, and otherwise why it cannot.
 func (p *Peer) Status(now Instant) error {
 	switch {
@@ -124,7 +145,7 @@ func (w *work) applied(e *entry.Entry, before holder, own bool) {
 			p.enqueued.changed(e.Key.Pool, e.Slot.Session)
 		}
 		if before.lease != e.Slot.Lease {
-			p.follows.tell(before.lease)
+			p.follows.tell(before.lease, e.Cause)
 		}
 	case entry.Ticket:
 		p.pools.noteTicket(e)
@@ -145,6 +166,9 @@ func (w *work) applied(e *entry.Entry, before holder, own bool) {
 func (w *work) checked() { w.pools.purgeOrphans() }
 
 func (w *work) becameLive() {
+	if w.watched {
+		w.out.ready.Events = append(w.out.ready.Events, Event{Kind: StartsOver, Revision: w.view.Revision, Time: w.view.Time})
+	}
 	w.pools.markAll()
 	for _, c := range w.calls.all() {
 		if c.reload != nil {

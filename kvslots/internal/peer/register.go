@@ -28,7 +28,7 @@ func (r Register) mayWrite(p *pools) bool {
 func (r Register) review(p *pools, c *call) {
 	pool := p.view.Pool(r.Pool)
 	switch err := r.cap(p, false); {
-	case r.repeats(pool) && pool.Size() != r.Count:
+	case r.repeats(pool) && (pool.Size() != r.Count || r.Title != nil && *r.Title != pool.Config.Title):
 		c.answer(Answer{Err: ErrKeyReused})
 	case r.mayWrite(p):
 		r.write(p, c)
@@ -48,6 +48,9 @@ func (r Register) write(p *pools, c *call) {
 		value = pool.Config
 	}
 	value.Count, value.Closing, value.Request = r.Count, false, r.Request
+	if r.Title != nil {
+		value.Title = *r.Title
+	}
 	if value.Generation == 0 {
 		put(&p.registering, r.Pool, struct{}{})
 		c.quit = func(why error) {
@@ -73,7 +76,7 @@ func (r Register) repeats(pool *rules.Pool) bool {
 // isUpToDate reports whether a registration need not be written: the pool has the count
 // already, and would not be counted as idle.
 func (r Register) isUpToDate(p *pools, pool *rules.Pool) bool {
-	return pool.Exists() && !pool.Closing() && pool.Size() == r.Count && pool.Config.Request == r.Request &&
+	return pool.Exists() && !pool.Closing() && pool.Size() == r.Count && pool.Config.Request == r.Request && (r.Title == nil || *r.Title == pool.Config.Title) &&
 		(p.cfg.PoolIdle == 0 || pool.InUseOrWaited() || p.now.Sub(pool.LastUse()) < idleNoted)
 }
 

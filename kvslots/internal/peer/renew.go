@@ -45,7 +45,9 @@ func (r *Renew) renewed(c *call, key entry.Key, revision uint64, sent Instant) {
 // endLease purges the slot of a lease that is over, and answers ErrNotHeld.
 func (r *Renew) endLease(c *call, s *rules.Slot, key entry.Key) {
 	ended := c.k.expired(s)
-	c.put(c.k.purgeSlot(s), func(w resolution) {
+	m := c.k.purgeSlot(s)
+	m.Cause = entry.Expired
+	c.put(m, func(w resolution) {
 		ended(w)
 		c.answer(Answer{Err: ErrNotHeld})
 	}, func() { r.renew(c) })

@@ -124,7 +124,11 @@ func (r *repeatable) leave(a *caller, why error) {
 	r.callers = without(r.callers, a)
 	r.p.timers.stop(&a.over)
 	a.quit = nil
-	a.answer(Answer{Err: why})
+	answer := Answer{Err: why}
+	if why == ErrNoSlot {
+		answer.Place = r.borrow.rank()
+	}
+	a.answer(answer)
 	switch {
 	case len(r.callers) > 0 || r.borrow.phase == done:
 	case a.waits && r.p.cfg.ResumeGrace > 0 && (errors.Is(why, ErrPlaceKept) || errors.Is(why, ErrNoSlot)):

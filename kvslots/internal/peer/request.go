@@ -54,6 +54,7 @@ type Acquire struct {
 	Lease, Nonce entry.Hash // Lease is used in one Acquire only
 	Request      entry.Hash // see Borrow
 	Owner        string     // of a lock that no session holds; no secret
+	Label        string     // "": the session's
 	Origin       entry.Hash // of a lock that no session holds, for the caps per origin; zero: none. A session has its own
 	TTL          time.Duration
 	Wait         time.Duration
@@ -68,6 +69,7 @@ type Enqueue struct {
 	Lease, Nonce entry.Hash
 	Request      entry.Hash // see Borrow. A repeat is answered Queued while the ticket stands
 	TTL          time.Duration
+	Label        string // "": the session's
 }
 
 // Await waits for the slot that a session has enqueued for, and restarts the lease's
@@ -129,6 +131,9 @@ type Register struct {
 	// Request is the request key; zero: none. A repeat, before a registration without the
 	// key, is not written; with another Count it is answered ErrKeyReused.
 	Request entry.Hash
+
+	// Title is the pool's title from now on; nil: it keeps the one that it has.
+	Title *string
 }
 
 // Inspect reads a pool's state. Answer.State; ErrNoPool, ErrUnavailable.
@@ -144,6 +149,7 @@ type CreateSession struct {
 	Session entry.Hash
 	Idle    time.Duration // twice the idle timeout that its client is told
 	Origin  entry.Hash    // for the caps per origin; zero: none
+	Label   string        // of its leases and tickets that have none
 }
 
 // Ping keeps a session alive. ErrSessionGone, ErrUnavailable.
@@ -159,6 +165,66 @@ type EndSession struct{ Session entry.Hash }
 type ReadStats struct {
 	After    entry.Hash
 	MaxPools int
+}
+
+// ReadPool reads what a pool holds: up to MaxHolders leases from a position on, and up to
+// MaxWaiters tickets after the first so many of the line.
+// Answer.Detail; ErrNoPool, ErrUnavailable.
+type ReadPool struct {
+	Pool                   entry.Hash
+	From, After            int
+	MaxHolders, MaxWaiters int
+}
+
+// ReadLease reads a lease. Answer.Detail with one of Holders; ErrNotHeld, ErrNoPool,
+// ErrSessionGone, ErrUnavailable.
+type ReadLease struct{ Held }
+
+// ReadPlace reads what has become of a borrow with a request key. Answer.Detail with one of
+// Waiters, or with one of Holders; ErrNoPool, ErrNotInLine, ErrUnavailable.
+type ReadPlace struct{ Pool, Request entry.Hash }
+
+// ReadPools reads the registered pools and the names in use, in an order, from after a cursor
+// on. Answer.Stats with Pools and More only; ErrUnavailable.
+type ReadPools struct {
+	Order  Order
+	After  Cursor // zero: from the first
+	Max    int    // 1 or more
+	Match  string // a part of the name or the title, or the beginning of the hash; "": all
+	Waited bool   // only the pools in whose lines tickets stand
+}
+
+// Order is an order of pools: what the first of them has most of.
+type Order uint8
+
+const (
+	ByWaiting    Order = iota // the tickets that stand, and then the slots in use
+	ByOldestWait              // the time that the first ticket has waited
+	ByInUse                   // the slots in use
+	ByExpired                 // the leases that have expired within rules.ExpiryMemory
+)
+
+// Cursor is the position of a pool in an order.
+type Cursor struct {
+	Measure uint64
+	Pool    entry.Hash
+}
+
+// Evict ends the lease of a position, if it has the fence.
+// Answer.Detail with the one of Holders that has ended; ErrNoPool, ErrNotHeld,
+// ErrOtherHolder, ErrUnavailable.
+type Evict struct {
+	Pool     entry.Hash
+	Position int
+	Fence    uint64
+}
+
+// SetOut takes a position out of service, or puts it back. The pool keeps its count, and the
+// lease of the position goes on. Answer.State; ErrNoPool, ErrNoPosition, ErrUnavailable.
+type SetOut struct {
+	Pool entry.Hash
+	entry.Out
+	InService bool
 }
 
 // Confirm is answered when a write that was sent at most confirmedFor before the request,

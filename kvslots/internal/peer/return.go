@@ -5,27 +5,32 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// returnLease purges the slot of a lease. If the purge is written, the slot had not
+func (h *Held) returnLease(c *call) { h.end(c, entry.NoCause, Answer{Returned: true}) }
+
+// end purges the slot of a lease, and answers. If the purge is written, the slot had not
 // changed, but its pool may have been deleted before, or its session may have ended. The view
 // knows that if it was live when it applied the purge.
-func (h *Held) returnLease(c *call) {
+func (h *Held) end(c *call, cause entry.Cause, a Answer) {
+	again := func() { h.end(c, cause, a) }
 	h.withLease(c, func(s *rules.Slot) {
 		granted := s.Granted
 		m := c.k.purgeSlot(s)
-		m.Owner = ownerHash(s.Value.Owner)
+		if m.Cause = cause; cause == entry.NoCause {
+			m.Owner = ownerHash(s.Value.Owner)
+		}
 		c.put(m, func(w resolution) {
 			switch {
 			case !w.live:
 				c.end(ErrUnavailable)
 			case !w.ended:
-				h.returnLease(c)
+				again()
 			default:
 				c.k.counters.Leased.add(c.k.now.Sub(granted))
-				c.answer(Answer{Returned: true})
+				c.answer(a)
 			}
-		}, func() { h.returnLease(c) })
+		}, again)
 	}, func(err error) {
-		if err == ErrNotHeld {
+		if err == ErrNotHeld && cause == entry.NoCause {
 			err = nil
 		}
 		c.answer(Answer{Err: err})

@@ -234,7 +234,7 @@ func (r CreateSession) review(p *sessions, c *call) {
 
 func (r CreateSession) create(p *sessions, c *call) {
 	put(&p.creating, r.Session, r.Origin)
-	value := entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(r.Idle), Origin: r.Origin}
+	value := entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(r.Idle), Origin: r.Origin, Label: r.Label}
 	key := rules.SessionKey(r.Session)
 	sentAt := p.now
 	over := func() { delete(p.creating, r.Session) }

@@ -27,7 +27,9 @@ func (p *sessions) expire(d rules.DueKey) {
 			p.purgeEnded(d.Key, d.Revision)
 			return
 		}
-		p.writes.discard(d.Key, d.Revision, func(r resolution) {
+		m := p.kernel.purge(d.Key, d.Revision)
+		m.Cause = entry.Expired
+		p.writes.discardAs(m, func(r resolution) {
 			if r.result == written {
 				p.clear(d.Key.Session)
 			}

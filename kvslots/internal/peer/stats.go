@@ -17,28 +17,33 @@ func (k *kernel) readStats(c *call, r ReadStats) {
 func readStats(r ReadStats, v *rules.View, now Instant) *Stats {
 	stats := &Stats{Sessions: v.Clients}
 	for _, pool := range v.NamesInUse() {
-		stats.Names = append(stats.Names, nameStats(pool, now))
+		stats.Names = append(stats.Names, *detailOf(pool, now))
 	}
 	for pool, since := range v.IdleNames.Each {
 		if idle := now.Sub(since); idle < idleTime {
 			stats.Idle = append(stats.Idle, IdleStats{pool.Terms(), max(0, idle)})
 		}
 	}
-	slices.SortFunc(stats.Names, func(x, y NameStats) int { return compareTerms(x.Terms, y.Terms) })
+	slices.SortFunc(stats.Names, func(x, y PoolDetail) int { return compareTerms(x.Terms, y.Terms) })
 	slices.SortFunc(stats.Idle, func(x, y IdleStats) int { return compareTerms(x.Terms, y.Terms) })
 	for pool := range v.PoolsAfter(r.After) {
 		if stats.More = r.MaxPools > 0 && len(stats.Pools) == r.MaxPools; stats.More {
 			break
 		}
-		stats.Pools = append(stats.Pools, PoolStats{
-			Pool: pool.ID, State: State{pool.Size(), pool.InUse(), pool.Waiting()}, OldestWait: oldestWait(pool, now),
-		})
+		stats.Pools = append(stats.Pools, statsOf(pool, now))
 	}
 	return stats
 }
 
 func compareTerms(x, y entry.Terms) int {
 	return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Dialect, y.Dialect))
+}
+
+func statsOf(p *rules.Pool, now Instant) PoolStats {
+	return PoolStats{
+		Pool: p.ID, Title: p.Config.Title, Terms: p.Terms(), State: stateOf(p), OldestWait: oldestWait(p, now),
+		Expired: p.Expired(now), Out: p.Config.Out,
+	}
 }
 
 func oldestWait(pool *rules.Pool, now Instant) time.Duration {
@@ -50,24 +55,33 @@ func oldestWait(pool *rules.Pool, now Instant) time.Duration {
 	return 0
 }
 
-func nameStats(pool *rules.Pool, now Instant) NameStats {
-	stats := NameStats{Terms: pool.Terms()}
-	for s := range pool.Slots {
+// detailOf returns all about a pool.
+func detailOf(p *rules.Pool, now Instant) *PoolDetail {
+	d := &PoolDetail{PoolStats: statsOf(p, now)}
+	for s := range p.Slots {
 		if s.Live() {
-			stats.Holders = append(stats.Holders, HolderStats{
-				Session: s.Value.Session, Owner: s.Value.Owner, Position: s.Position, Fence: s.Fence,
-				Age: max(0, now.Sub(s.Granted)), EndsIn: max(0, s.Ends.Sub(now)),
-			})
+			d.Holders = append(d.Holders, holderOf(s, now))
 		}
 	}
-	for t := range pool.Tickets {
+	for t := range p.Tickets {
 		if t.Stands() {
-			w := WaiterStats{Waited: max(0, now.Sub(t.Seen))}
-			if t.Value.Enqueued() || !t.Value.Peer.IsZero() {
-				w.Session = t.Key.Session
-			}
-			stats.Waiters = append(stats.Waiters, w)
+			d.Waiters = append(d.Waiters, waiterOf(t, len(d.Waiters)+1, now))
 		}
 	}
-	return stats
+	return d
+}
+
+func holderOf(s *rules.Slot, now Instant) HolderStats {
+	return HolderStats{
+		Session: s.Value.Session, Owner: s.Value.Owner, Position: s.Position, Fence: s.Fence,
+		Age: max(0, now.Sub(s.Granted)), EndsIn: max(0, s.Ends.Sub(now)), Label: s.Label(),
+	}
+}
+
+func waiterOf(t *rules.Ticket, place int, now Instant) WaiterStats {
+	w := WaiterStats{Place: place, Waited: max(0, now.Sub(t.Seen)), Label: t.Label()}
+	if t.Value.Enqueued() || !t.Value.Peer.IsZero() {
+		w.Session = t.Key.Session
+	}
+	return w
 }

@@ -41,6 +41,7 @@ func (byCall) ticketFor(b *borrow) *newTicket {
 	author, left := b.p.self.id, b.ticketLife()
 	value := entry.TicketValue{
 		Lease: b.lease, Generation: b.generation, Wait: entry.Span(max(left, time.Millisecond)), Origin: b.origin, Request: b.request,
+		Label: b.label,
 	}
 	if !b.session.IsZero() {
 		author, value.Peer = b.session, b.p.self.id

@@ -73,6 +73,9 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 }
 
 func (v *View) slotFreed(s *Slot, e *entry.Entry, now Instant) {
+	if e.Cause == entry.Expired {
+		s.Pool.noteExpiry(s.seen, now)
+	}
 	if e.Owner != "" {
 		s.Pool.noteRelease(e.Owner, s.seen, now)
 	}

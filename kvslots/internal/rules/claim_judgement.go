@@ -31,8 +31,8 @@ type claim struct {
 	until Instant
 }
 
-// Excluded reports whether the slot's claim is void by session, count, generation, ticket or request key.
-// All peers judge these alike, so any peer may purge the claim. Which tickets waited before
+// Excluded reports whether the slot's claim is void by session, count, generation, ticket or request
+// key, or because the position is out of service. All peers judge these alike, so any peer may purge the claim. Which tickets waited before
 // it depends on which of them a peer passes over.
 func (s *Slot) Excluded() bool {
 	return s.Taken && s.claim != nil && s.claim.excluded && !s.claim.open
@@ -46,8 +46,9 @@ func (s *Slot) Excluded() bool {
 func (p *Pool) claimed(s *Slot, live bool, sure Instant) {
 	count := p.Count()
 	ahead := p.ahead(s.place(), count+1)
-	room, gap := count-p.live.len(), s.Position-p.live.below(s.Position)
-	excluded, verdict := !s.Live() || p.servedElsewhere(s) || p.repeats(s) || s.Position >= count, Void
+	room, gap := p.free(), s.Position-p.live.below(s.Position)-p.outBelow(s.Position)
+	_, out := p.inForce().OutAt(s.Position)
+	excluded, verdict := !s.Live() || p.servedElsewhere(s) || p.repeats(s) || s.Position >= count || out, Void
 	if !excluded && room >= 0 && ahead <= room && gap <= ahead {
 		verdict = p.worstBelow(s.Position)
 	}

@@ -119,6 +119,11 @@ func (h *history) register() {
 	if e.Config.Generation == 0 || h.chance(10) {
 		e.Config.Generation = uint64(h.fresh())
 	}
+	e.Config.Out = h.naive.config(pool).Out
+	if h.chance(3) {
+		out := entry.Out{Position: rapid.IntRange(entry.WholePool, historySlots).Draw(h.t, "out")}
+		e.Config = e.Config.WithOut(out, h.chance(2))
+	}
 	if pool == poolID(1) {
 		e.Config.Terms = entry.Terms{Name: "x", Limit: max(1, e.Config.Count)}
 	}

@@ -49,6 +49,23 @@ func (t *Ticket) stalled() bool {
 // waits reports whether the ticket stands and is not passed over.
 func (t *Ticket) waits() bool { return t.Stands() && !t.stalled() }
 
+// Label returns the label of the borrow, or that of its client session.
+func (t *Ticket) Label() string {
+	if t.Value.Label == "" && t.author.Alive() {
+		return t.author.Value.Label
+	}
+	return t.Value.Label
+}
+
+// Rank returns the place of a ticket among those that stand in the line, from 1; 0 if it does
+// not stand.
+func (t *Ticket) Rank() int {
+	if !t.lined || !t.Stands() {
+		return 0
+	}
+	return 1 + t.Pool.line.count(t.Place, math.MaxInt, (*Ticket).Stands)
+}
+
 type line struct {
 	tickets []*Ticket             // in order of place
 	byKey   map[entry.Key]*Ticket // every ticket and marker, in the line or not
@@ -142,7 +159,7 @@ func (p *Pool) refreshAble(now Instant) {
 	for _, t := range old {
 		t.able = false
 	}
-	free := p.Count() - p.live.len()
+	free := p.free()
 	for _, t := range p.line.tickets {
 		if free <= 0 {
 			break

@@ -150,10 +150,28 @@ func (n *naive) isStalled(e entry.Entry) bool {
 
 // count returns how many slots of a pool may be taken.
 func (n *naive) count(pool entry.Hash) int {
-	if c := n.config(pool); !c.Closing {
+	if c := n.config(pool); !c.Closing && !n.isOut(pool, entry.WholePool) {
 		return c.Count
 	}
 	return 0
+}
+
+func (n *naive) isOut(pool entry.Hash, position int) bool {
+	return slices.ContainsFunc(n.config(pool).Out, func(o entry.Out) bool { return o.Position == position })
+}
+
+// busy returns the positions that are live, and those of the pool's slots that are out of service.
+func (n *naive) busy(pool entry.Hash) map[int]bool {
+	busy := map[int]bool{}
+	for _, e := range n.live(pool) {
+		busy[e.Key.N] = true
+	}
+	for i := range n.count(pool) {
+		if n.isOut(pool, i) {
+			busy[i] = true
+		}
+	}
+	return busy
 }
 
 // waiting returns the tickets in the line that are not passed over.
@@ -164,7 +182,7 @@ func (n *naive) waiting(pool entry.Hash) []entry.Entry {
 // judge judges a claim by all entries at its revision.
 func (n *naive) judge(e entry.Entry, now rules.Instant) {
 	count, live := n.count(e.Key.Pool), n.live(e.Key.Pool)
-	n.excluded[e.Revision] = !n.lives(e) || e.Key.N >= count
+	n.excluded[e.Revision] = !n.lives(e) || e.Key.N >= count || n.isOut(e.Key.Pool, e.Key.N)
 	at := e.Revision
 	if at = cmp.Or(e.Slot.Ticket, at); at != e.Revision {
 		t, ok := n.ticketAt(e.Key.Pool, at)
@@ -181,15 +199,18 @@ func (n *naive) judge(e entry.Entry, now rules.Instant) {
 			ahead++
 		}
 	}
-	free, doubt := e.Key.N, false // positions below
-	for _, s := range live {
-		if s.Key.N < e.Key.N {
-			free--
-			doubt = doubt || n.inDoubt(s, now)
+	busy := n.busy(e.Key.Pool)
+	free, doubt := 0, false // positions below
+	for i := range e.Key.N {
+		if !busy[i] {
+			free++
 		}
 	}
+	for _, s := range live {
+		doubt = doubt || s.Key.N < e.Key.N && n.inDoubt(s, now)
+	}
 	n.verdict[e.Revision] = rules.Void
-	if !n.excluded[e.Revision] && len(live) <= count && ahead <= count-len(live) && free <= ahead && !doubt {
+	if !n.excluded[e.Revision] && len(busy) <= count && ahead <= count-len(busy) && free <= ahead && !doubt {
 		n.verdict[e.Revision] = rules.Good
 	}
 }
@@ -212,7 +233,7 @@ func (n *naive) inDoubt(e entry.Entry, now rules.Instant) bool {
 // able returns the tickets for which there is a permit; one that is passed over
 // takes none.
 func (n *naive) able(pool entry.Hash) []entry.Entry {
-	free := n.count(pool) - len(n.live(pool))
+	free := n.count(pool) - len(n.busy(pool))
 	var found []entry.Entry
 	for _, t := range n.standing(pool) {
 		if free <= 0 {
@@ -256,10 +277,7 @@ func (n *naive) passOver(now rules.Instant) {
 // choose returns the lowest free position that is left when every borrow before this
 // one has taken one. The peer's writes in flight count as written.
 func (n *naive) choose(pool entry.Hash, at uint64, own *rules.InFlight) (position int, ok bool) {
-	busy, served := map[int]bool{}, map[uint64]bool{}
-	for _, e := range n.live(pool) {
-		busy[e.Key.N] = true
-	}
+	busy, served := n.busy(pool), map[uint64]bool{}
 	for i, t := range own.Claims {
 		busy[i], served[t] = true, true
 	}

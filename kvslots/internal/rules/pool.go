@@ -22,7 +22,8 @@ type Pool struct {
 	line      line
 	unsettled []*Slot // taken slots that scheduleOrphans has to look at
 	released  []release
-	skipped   bool // see View.skipped
+	expired   *expiries // nil: none
+	skipped   bool      // see View.skipped
 	touched   bool
 	share     share
 	member    [kinds]int // index in each of the view's sets, from 1; 0: not in it
@@ -57,16 +58,16 @@ var noConfig entry.ConfigValue
 // Generation returns the pool's generation, or 0 if it does not exist.
 func (p *Pool) Generation() uint64 { return p.inForce().Generation }
 
-// Count returns the number of slots that may be taken: 0 if the pool does not exist, or is
-// being closed.
+// Count returns the number of slots that may be taken, with those that single positions out of
+// service have: 0 if the pool does not exist, is being closed, or is out of service.
 func (p *Pool) Count() int {
-	if p.Closing() {
+	if p.Closing() || p.inForce().Paused() {
 		return 0
 	}
 	return p.Size()
 }
 
-// Size returns the number of slots, also while the pool is being closed; 0 if it does not
+// Size returns the number of slots, also while none may be taken; 0 if the pool does not
 // exist.
 func (p *Pool) Size() int { return p.inForce().Count }
 
@@ -82,6 +83,40 @@ func (p *Pool) InUse() int {
 		return 0
 	}
 	return p.live.len()
+}
+
+// Out returns the number of slots that are out of service and not live.
+func (p *Pool) Out() int {
+	if p.inForce().Paused() {
+		return max(0, p.Size()-p.InUse())
+	}
+	return p.outBelow(p.Size())
+}
+
+// outBelow counts the single positions below i that are out of service and not live.
+func (p *Pool) outBelow(i int) int {
+	n := 0
+	for _, o := range p.inForce().Out {
+		if o.Position != entry.WholePool && o.Position < i && !p.live.has(o.Position) {
+			n++
+		}
+	}
+	return n
+}
+
+// free returns the number of free permits. It is negative if more slots are live than fit.
+func (p *Pool) free() int {
+	count := p.Count()
+	return count - p.InUse() - p.outBelow(count)
+}
+
+// nextFree returns the lowest position from i on that is neither live nor out of service.
+func (p *Pool) nextFree(i int) int {
+	for i = p.live.nextFree(i); ; i = p.live.nextFree(i + 1) {
+		if _, out := p.inForce().OutAt(i); !out {
+			return i
+		}
+	}
 }
 
 // Slot returns the slot at a position, or nil if its key is absent.

@@ -56,6 +56,14 @@ func (s *Slot) UnseenOver(now Instant) bool {
 	return s.Value.Unseen && s.Value.Ticket != 0 && now.Sub(s.Granted) >= s.Value.TTL.Duration()
 }
 
+// Label returns the label of the lease, or that of the client session that holds it.
+func (s *Slot) Label() string {
+	if s.Value.Label == "" && s.session.Alive() {
+		return s.session.Value.Label
+	}
+	return s.Value.Label
+}
+
 // Fenced returns the highest fence of the position that is known, or 0.
 func (s *Slot) Fenced() uint64 { return s.fenced }
 

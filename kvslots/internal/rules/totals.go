@@ -45,6 +45,23 @@ func (t *totals) PoolsAfter(after entry.Hash) iter.Seq[*Pool] {
 	}
 }
 
+// EachInUse iterates over the registered pools, and the named pools in use, in no particular
+// order.
+func (v *View) EachInUse(yield func(*Pool) bool) {
+	for _, part := range v.registered {
+		for _, p := range part {
+			if !yield(p) {
+				return
+			}
+		}
+	}
+	for _, p := range v.sets[isNamed] {
+		if !yield(p) {
+			return
+		}
+	}
+}
+
 // share is what a pool contributes to the totals.
 type share struct {
 	to *Totals // nil: the pool is in neither

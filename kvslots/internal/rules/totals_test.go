@@ -24,7 +24,7 @@ func (h *history) checkTotals() {
 		case c.Generation == 0:
 		case !c.Named():
 			registered = sum(registered, one)
-		case live+standing > 0:
+		case live+standing+len(c.Out) > 0:
 			named = sum(named, one)
 		}
 	}

@@ -10,7 +10,7 @@ type InFlight struct {
 }
 
 // Full reports whether no permit is left.
-func (p *Pool) Full() bool { return p.InUse() >= p.Count() }
+func (p *Pool) Full() bool { return p.free() <= 0 }
 
 // Choose returns the position that a borrow may claim. The k-th ticket of the line,
 // counted from 0, may claim when more than k permits are free, and claims the
@@ -23,7 +23,7 @@ func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 	if before >= free {
 		return 0, false
 	}
-	for position = p.live.nextFree(0); position < p.Count(); position = p.live.nextFree(position + 1) {
+	for position = p.nextFree(0); position < p.Count(); position = p.nextFree(position + 1) {
 		if _, busy := own.Claims[position]; busy {
 			continue
 		}
@@ -38,9 +38,9 @@ func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 // rank returns the number of free permits, and the number of tickets that wait before the
 // borrow, at most as many as there are permits.
 func (p *Pool) rank(t *Ticket, own *InFlight) (free, before int) {
-	free = p.Count() - p.InUse()
+	free = p.free()
 	for i := range own.Claims {
-		if !p.live.has(i) {
+		if _, out := p.inForce().OutAt(i); !p.live.has(i) && !(out && i < p.Count()) { // otherwise it is counted
 			free--
 		}
 	}

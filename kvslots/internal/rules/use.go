@@ -1,13 +1,16 @@
 package rules
 
-// A pool is in use while a slot is live or a ticket stands, and idle otherwise. Peers
+// A pool is in use while a slot is live, a ticket stands or anything is out of service, and idle otherwise. Peers
 // close a pool that has been idle for a while: see package peer.
 
 // IdlePools is a queue of idle pools, by when they became idle.
 type IdlePools struct{ queue deadlineQueue }
 
-// InUseOrWaited reports whether a slot is live or a ticket stands.
-func (p *Pool) InUseOrWaited() bool { return p.live.len() > 0 || p.WaitingUpTo(1) > 0 }
+// InUseOrWaited reports whether a slot is live, a ticket stands, or anything is out of service,
+// which the pool has to remember.
+func (p *Pool) InUseOrWaited() bool {
+	return p.live.len() > 0 || p.WaitingUpTo(1) > 0 || len(p.inForce().Out) > 0
+}
 
 // idleQueue returns the queue that a pool belongs to, or nil if it is not idle.
 func (v *View) idleQueue(p *Pool) *IdlePools {

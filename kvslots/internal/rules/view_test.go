@@ -110,13 +110,13 @@ func (h *history) checkPool(id entry.Hash) int {
 		h.t.Fatalf("registered %v, count %d, generation %d; want %+v", p.Exists(), p.Count(), p.Generation(), c)
 	}
 	doubt := slices.ContainsFunc(live, func(e entry.Entry) bool { return h.naive.inDoubt(e, now) })
-	if p.InUse() != len(live) || p.Full() != (len(live) >= h.naive.count(id)) || p.InDoubt(now) != doubt {
+	if p.InUse() != len(live) || p.Full() != (len(h.naive.busy(id)) >= h.naive.count(id)) || p.InDoubt(now) != doubt {
 		h.t.Fatalf("in use %d, full %v, in doubt %v; want %d of %d, %v", p.InUse(), p.Full(), p.InDoubt(now), len(live), c.Count, doubt)
 	}
 	h.checkSlots(p)
 	h.checkLine(p)
 	h.checkChoice(p)
-	return h.checkUse(p, c, len(live) > 0 || len(h.naive.standing(id)) > 0)
+	return h.checkUse(p, c, len(live) > 0 || len(h.naive.standing(id)) > 0 || len(c.Out) > 0)
 }
 
 func (h *history) checkUse(p *rules.Pool, c entry.ConfigValue, used bool) int {

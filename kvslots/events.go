@@ -1,0 +1,236 @@
+package kvslots
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
+// Event is a change that a Store sees. It contains no secret.
+type Event struct {
+	Type EventType
+
+	// ID is that of the entry of the stream that made the change, so it is the same at every
+	// Store of a bucket, and grows. Several events may share it.
+	ID   uint64
+	Time time.Time // of the change, by the clock of the stream's leader
+
+	Hash     string   // of the pool; "" if the event is about none
+	Name     string   // of a registered pool: see WithName
+	Resource Resource // of a lock or a semaphore; zero for a registered pool
+
+	Position int    // of EventGranted and the ends of leases
+	Fence    uint64 // of the same; 0: the event is about no lease
+	Label    string // of the holder, of the borrower in line, or of the session: see WithLabel
+
+	// Took is how long a lease was held that has ended, or a borrower has waited that was granted
+	// a slot or has left the line.
+	Took time.Duration
+}
+
+// EventType says what has changed.
+type EventType string
+
+// The types of events.
+const (
+	EventStartsOver   EventType = "starts_over"   // changes may be missing: what was read before is out of date
+	EventGranted      EventType = "granted"       // a slot was lent. If that is undone, EventReturned follows
+	EventReturned     EventType = "returned"      // a lease was ended by its holder
+	EventExpired      EventType = "expired"       // a lease has expired
+	EventEvicted      EventType = "evicted"       // a lease was ended by Evict
+	EventJoined       EventType = "joined"        // a borrower has joined the line
+	EventLeft         EventType = "left"          // a borrower has left the line without a slot
+	EventRegistered   EventType = "registered"    // a pool was registered
+	EventChanged      EventType = "changed"       // a pool's count or name has changed, or what is out of service
+	EventDeleted      EventType = "deleted"       // a pool was deleted, or removed as idle; its leases have ended
+	EventSessionEnded EventType = "session_ended" // a session has ended; if it held leases, one event for each of these
+	EventPeerJoined   EventType = "peer_joined"   // a Store was opened
+	EventPeerLeft     EventType = "peer_left"     // a Store was closed, or has died
+)
+
+// EventTypes are all types, in the order of the constants, which is that of peer.EventKind.
+var EventTypes = []EventType{
+	EventStartsOver, EventGranted, EventReturned, EventExpired, EventEvicted, EventJoined, EventLeft, EventRegistered,
+	EventChanged, EventDeleted, EventSessionEnded, EventPeerJoined, EventPeerLeft,
+}
+
+const (
+	// maxEvents is how many events a Store remembers for its watchers. One that falls further
+	// behind starts over.
+	maxEvents = 1 << 13
+
+	// eventMemory is how long a Store goes on remembering events when the last watcher has gone,
+	// which may come back.
+	eventMemory = 2 * time.Minute
+)
+
+// watching remembers the latest events in a ring, from which each watcher reads at its own pace:
+// so a slow watcher costs nothing. Its lock is taken after the bucket's.
+type watching struct {
+	mu       sync.Mutex
+	on       bool          // the peer makes events
+	ring     []peer.Event  // the event with the number n is at n%maxEvents
+	next     uint64        // the number of the next event
+	complete uint64        // all events of the revisions above are in the ring
+	changed  chan struct{} // closed when there are new events
+	closed   bool          // the Store is closed
+	watchers int
+	off      *time.Timer // turns the watching off
+}
+
+// note adds events. It is called in their order.
+func (w *watching) note(events []peer.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range events {
+		if len(w.ring) < maxEvents {
+			w.ring = append(w.ring, events[i])
+		} else {
+			old := &w.ring[w.next%maxEvents]
+			w.complete = old.Revision
+			*old = events[i]
+		}
+		w.next++
+	}
+	w.wake()
+}
+
+func (w *watching) wake() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func (w *watching) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	w.wake()
+}
+
+// Watcher reads the events of a Store. Only one goroutine may use it at a time.
+type Watcher struct {
+	store *Store
+	pools []PoolRef // those that it is about; none: everything
+	at    uint64    // the number of the next event to read
+	after uint64    // events up to this revision are not read
+	over  bool      // begin with EventStartsOver, whose ID is after
+}
+
+// Watch returns a Watcher of the events with an ID above after, which a Watcher of the same bucket
+// has read last: of all events, or of those about some pools. If after is 0, or the Store has not
+// all of these events any more, it begins with an EventStartsOver. The Watcher must be closed.
+//
+// A Store makes events only while it has Watchers, and remembers them for two minutes longer.
+func (s *Store) Watch(after uint64, pools ...PoolRef) *Watcher {
+	watcher := &Watcher{store: s, pools: pools}
+	s.bucket.WithPeer(func(p *peer.Peer, _ peer.Instant) {
+		w := &s.watching
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.watchers++
+		if w.off != nil {
+			w.off.Stop()
+		}
+		revision := p.Watch(true) // 0: an EventStartsOver follows when the view is live
+		if !w.on {
+			w.on, w.ring, w.complete = true, nil, revision
+			w.next = (w.next/maxEvents + 1) * maxEvents
+		}
+		if after == 0 || after > revision || after < w.complete {
+			watcher.at, watcher.after, watcher.over = w.next, revision, true
+		} else {
+			watcher.at, watcher.after = w.next-uint64(len(w.ring)), after
+		}
+	})
+	return watcher
+}
+
+// Close ends the watching.
+func (x *Watcher) Close() {
+	w := &x.store.watching
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.watchers--; w.watchers == 0 {
+		w.off = time.AfterFunc(eventMemory, x.store.forgetEvents)
+	}
+}
+
+func (s *Store) forgetEvents() {
+	s.bucket.WithPeer(func(p *peer.Peer, _ peer.Instant) {
+		w := &s.watching
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.watchers == 0 {
+			p.Watch(false)
+			w.on, w.ring = false, nil
+		}
+	})
+}
+
+// Next returns the next events, at least one, and blocks until there is one. The errors are
+// ErrClosed and context.Cause(ctx).
+func (x *Watcher) Next(ctx context.Context) ([]Event, error) {
+	for {
+		events, changed, err := x.read()
+		if len(events) > 0 || err != nil {
+			return events, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// maxRead is the most events that Next returns.
+const maxRead = 1024
+
+func (x *Watcher) read() (events []Event, changed <-chan struct{}, err error) {
+	w := &x.store.watching
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.closed:
+		return nil, nil, ErrClosed
+	case x.over:
+		x.over = false
+		return []Event{{Type: EventStartsOver, ID: x.after, Time: time.Now()}}, nil, nil
+	case w.next-x.at > uint64(len(w.ring)): // it is too slow
+		last := &w.ring[(w.next-1)%maxEvents]
+		x.at = w.next
+		return []Event{{Type: EventStartsOver, ID: last.Revision, Time: last.Time}}, nil, nil
+	}
+	for ; x.at < w.next && len(events) < maxRead; x.at++ {
+		e := &w.ring[x.at%maxEvents]
+		if e.Kind != peer.StartsOver && (e.Revision <= x.after || len(x.pools) > 0 && !slices.Contains(x.pools, PoolRef{e.Pool})) {
+			continue
+		}
+		events = append(events, eventOf(e))
+	}
+	return events, w.changed, nil
+}
+
+func eventOf(e *peer.Event) Event {
+	event := Event{
+		Type: EventTypes[e.Kind], ID: e.Revision, Time: e.Time, Name: e.Title, Position: e.Position, Fence: e.Fence, Label: e.Label, Took: e.Took,
+	}
+	if !e.Pool.IsZero() {
+		event.Hash = e.Pool.String()
+	}
+	if e.Terms.Named() {
+		event.Resource = resourceOf(e.Terms)
+	}
+	return event
+}
+
+// First reports whether this Store, of those that are open on the bucket, is the one that does
+// what only one of them has to do. When one opens or ends, none or two may be the first for some
+// seconds.
+func (s *Store) First() (first bool) {
+	s.bucket.WithPeer(func(p *peer.Peer, _ peer.Instant) { first = p.First() })
+	return first
+}

@@ -1,0 +1,23 @@
+package entry
+
+// Cause is why a peer purged a key, for those who watch. No rule depends on it.
+type Cause uint8
+
+// The causes. Peers of the release before give none.
+const (
+	NoCause Cause = iota // its holder ended it, or it was not in use
+	Expired              // its time was over
+	Evicted              // an operator ended it
+	causes
+)
+
+func (c Cause) String() string { return [causes]string{"", "expired", "evicted"}[c] }
+
+func parseCause(text string) Cause {
+	for c := NoCause; c < causes; c++ {
+		if text == c.String() {
+			return c
+		}
+	}
+	return NoCause
+}

@@ -1,0 +1,81 @@
+package peer
+
+import (
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// The reads of one pool take a time that depends on what the pool holds, not on the bucket.
+
+func (p *pools) readPool(c *call, r ReadPool) {
+	p.whenPool(c, r.Pool, func(pool *rules.Pool) {
+		d := &PoolDetail{PoolStats: statsOf(pool, p.now)}
+		for s := range pool.Slots {
+			switch {
+			case !s.Live() || s.Position < r.From:
+			case len(d.Holders) < r.MaxHolders:
+				d.Holders = append(d.Holders, holderOf(s, p.now))
+			default:
+				d.MoreHolders = true
+			}
+		}
+		place := 0
+		for t := range pool.Tickets {
+			if !t.Stands() {
+				continue
+			}
+			if place++; place > r.After && len(d.Waiters) < r.MaxWaiters {
+				d.Waiters = append(d.Waiters, waiterOf(t, place, p.now))
+			}
+		}
+		c.answer(Answer{Detail: d})
+	})
+}
+
+// whenPool calls do with a pool that exists, when the view is live and as new as now and no
+// claim of the pool may be withdrawn.
+func (p *pools) whenPool(c *call, id entry.Hash, do func(*rules.Pool)) {
+	p.reads.whenCurrent(c, func() {
+		p.whenCertain(c, id, func(pool *rules.Pool) {
+			if pool.Exists() {
+				do(pool)
+			} else {
+				c.answer(Answer{Err: ErrNoPool})
+			}
+		})
+	})
+}
+
+func (h *Held) read(c *call) {
+	c.k.reads.whenCurrent(c, func() {
+		s, err := h.find(c.k)
+		if err != nil {
+			c.answer(Answer{Err: err})
+			return
+		}
+		c.answer(Answer{Detail: &PoolDetail{PoolStats: statsOf(s.Pool, c.k.now), Holders: []HolderStats{holderOf(s, c.k.now)}}})
+	})
+}
+
+func (p *pools) readPlace(c *call, r ReadPlace) {
+	p.whenPool(c, r.Pool, func(pool *rules.Pool) {
+		d := &PoolDetail{PoolStats: statsOf(pool, p.now)}
+		if s := pool.Requested(r.Request); s != nil {
+			d.Holders = []HolderStats{holderOf(s, p.now)}
+			c.answer(Answer{Detail: d})
+			return
+		}
+		place := 0
+		for t := range pool.Tickets {
+			if !t.Stands() {
+				continue
+			}
+			if place++; t.Value.Request == r.Request && !r.Request.IsZero() {
+				d.Waiters = []WaiterStats{waiterOf(t, place, p.now)}
+				c.answer(Answer{Detail: d})
+				return
+			}
+		}
+		c.answer(Answer{Err: ErrNotInLine})
+	})
+}

@@ -1,0 +1,114 @@
+package peer_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
+func out(pool entry.Hash, position int, reason string) peer.SetOut {
+	return peer.SetOut{Pool: pool, Out: entry.Out{Position: position, Reason: reason}}
+}
+
+func in(pool entry.Hash, position int) peer.SetOut {
+	r := out(pool, position, "")
+	r.InService = true
+	return r
+}
+
+func (h *harness) wantState(pool entry.Hash, want peer.State) {
+	h.t.Helper()
+	if s := h.inspect(pool); s != want {
+		h.t.Errorf("the state is %+v, want %+v", s, want)
+	}
+}
+
+// The lease of a position goes on when it is taken out of service, and may be renewed. When it
+// ends, nobody gets the position until it is back.
+func TestOutOfService(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(3)
+	first := h.borrow(pool, 0)
+	h.must(first)
+	h.must(out(pool, 0, "broken"))
+	h.must(out(pool, 1, ""))
+	h.wantState(pool, peer.State{Count: 3, InUse: 1, Out: 1})
+	held := peer.Held{Pool: pool, Lease: first.Lease}
+	if g := h.must(peer.Renew{Held: held, TTL: time.Hour}).Grant; g.Position != 0 {
+		t.Errorf("the lease is at position %d", g.Position)
+	}
+	if g := h.must(h.borrow(pool, 0)).Grant; g.Position != 2 {
+		t.Errorf("position %d was lent", g.Position)
+	}
+	h.wantError(h.begin(h.borrow(pool, 0)), peer.ErrNoSlot)
+	waiting := h.begin(h.borrow(pool, time.Hour))
+	h.must(peer.Return{Held: held})
+	h.wantState(pool, peer.State{Count: 3, InUse: 1, Waiting: 1, Out: 2})
+	h.must(peer.Register{Pool: pool, Count: 3}) // keeps what is out
+	h.must(peer.Register{Pool: pool, Count: 1})
+	h.must(peer.Register{Pool: pool, Count: 3})
+	h.wantState(pool, peer.State{Count: 3, InUse: 1, Waiting: 1, Out: 2})
+	h.must(in(pool, 1))
+	if g := h.granted(waiting).Grant; g.Position != 1 {
+		t.Errorf("position %d was lent", g.Position)
+	}
+	if d := h.must(peer.ReadPool{Pool: pool}).Detail; len(d.Out) != 1 || d.Out[0] != (entry.Out{Position: 0, Reason: "broken"}) {
+		t.Errorf("out of service: %+v", d.Out)
+	}
+}
+
+func TestPause(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(2)
+	first := h.borrow(pool, 0)
+	h.must(first)
+	h.must(out(pool, entry.WholePool, "power"))
+	h.wantState(pool, peer.State{Count: 2, InUse: 1, Out: 1})
+	h.wantError(h.begin(h.borrow(pool, 0)), peer.ErrNoSlot)
+	waiting := h.begin(h.borrow(pool, time.Hour))
+	h.must(peer.Return{Held: peer.Held{Pool: pool, Lease: first.Lease}})
+	h.pass(time.Minute)
+	h.wantState(pool, peer.State{Count: 2, Waiting: 1, Out: 2})
+	h.must(in(pool, entry.WholePool))
+	h.granted(waiting)
+}
+
+func TestSetOutErrors(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(2)
+	h.wantError(h.begin(out(h.hash(), 0, "")), peer.ErrNoPool)
+	h.wantError(h.begin(out(pool, 2, "")), peer.ErrNoPosition)
+	h.must(in(pool, 7)) // a position that the pool may have had
+	h.must(out(pool, 1, "a"))
+	last := h.last
+	if h.must(out(pool, 1, "a")); h.last != last {
+		t.Error("what is so already was written again")
+	}
+	h.must(out(pool, 1, "b"))
+	if d := h.must(peer.ReadPool{Pool: pool}).Detail; d.Out[0].Reason != "b" {
+		t.Errorf("out of service: %+v", d.Out)
+	}
+}
+
+// A pool of which something is out of service is not removed as idle, and a name keeps its terms.
+func TestOutOfServiceIsNotIdle(t *testing.T) {
+	h := newHarnessOf(t, peer.Config{PoolIdle: time.Minute})
+	pool, other := h.newPool(1), h.newPool(1)
+	on, session := h.ownedLock()
+	h.must(out(pool, 0, ""))
+	h.must(out(on.Pool, 0, ""))
+	h.must(peer.EndSession{Session: session})
+	h.pass(time.Hour)
+	h.wantGone(t, other)
+	h.wantState(pool, peer.State{Count: 1, Out: 1})
+	h.wantState(on.Pool, peer.State{Count: 1, Out: 1})
+	on.Lock, on.Limit = false, 5
+	session = h.hash()
+	h.must(peer.CreateSession{Session: session, Idle: time.Hour})
+	h.wantError(h.begin(peer.Acquire{Resource: on, Session: session, Lease: h.hash(), TTL: time.Minute}), peer.ErrLimitMismatch)
+	h.must(in(pool, 0))
+	h.pass(time.Hour)
+	h.wantGone(t, pool)
+}

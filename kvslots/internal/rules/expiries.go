@@ -1,0 +1,46 @@
+package rules
+
+import "time"
+
+// ExpiryMemory is how long the leases of a pool are remembered that expired, by a clock whose
+// hand moves every twelfth of it.
+const ExpiryMemory = time.Hour
+
+// expiries counts a pool's leases that expired, by when they did.
+type expiries struct {
+	last   int64 // the number of the latest interval
+	counts [12]uint32
+}
+
+const expiryInterval = Instant(ExpiryMemory / 12)
+
+func (x *expiries) move(now Instant) {
+	for n := min(int64(now/expiryInterval)-x.last, int64(len(x.counts))); n > 0; n-- {
+		copy(x.counts[1:], x.counts[:])
+		x.counts[0] = 0
+	}
+	x.last = max(x.last, int64(now/expiryInterval))
+}
+
+func (p *Pool) noteExpiry(at, now Instant) {
+	if p.expired == nil {
+		p.expired = &expiries{last: int64(now / expiryInterval)}
+	}
+	p.expired.move(now)
+	if ago := int64(now/expiryInterval) - int64(at/expiryInterval); ago >= 0 && ago < int64(len(p.expired.counts)) {
+		p.expired.counts[ago]++
+	}
+}
+
+// Expired returns how many leases have expired within ExpiryMemory, as far as the view has seen.
+func (p *Pool) Expired(now Instant) int {
+	if p == nil || p.expired == nil {
+		return 0
+	}
+	p.expired.move(now)
+	n := 0
+	for _, count := range p.expired.counts {
+		n += int(count)
+	}
+	return n
+}

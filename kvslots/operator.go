@@ -1,0 +1,60 @@
+package kvslots
+
+import (
+	"context"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
+// OutOfService says that a position of a pool, or the whole pool, is out of service.
+type OutOfService struct {
+	Position int    // WholePool, or 0 … count−1
+	Reason   string // 0 to MaxLabel printable characters
+}
+
+// WholePool is the position that stands for all of a pool.
+const WholePool = entry.WholePool
+
+// TakeOut takes a position out of service, or with WholePool a pool: it counts as taken, until
+// PutBack. Its lease goes on, and may be renewed. The configuration of the pool keeps that, over
+// restarts, registrations and backups; a pool of which anything is out of service is never
+// closed as idle. To do it again changes the reason.
+//
+// The errors are ErrNoPool, ErrNoPosition, ErrUnavailable, ErrClosed, a *RangeError, and
+// context.Cause(ctx).
+func (s *Store) TakeOut(ctx context.Context, pool PoolRef, out OutOfService) (State, error) {
+	if err := checkText("reason", out.Reason); err != nil {
+		return State{}, err
+	}
+	return s.setOut(ctx, pool, out, false)
+}
+
+// PutBack puts a position, or with WholePool a pool, back into service. That is no error if it
+// is in service. The errors are those of TakeOut.
+func (s *Store) PutBack(ctx context.Context, pool PoolRef, position int) (State, error) {
+	return s.setOut(ctx, pool, OutOfService{Position: position}, true)
+}
+
+func (s *Store) setOut(ctx context.Context, pool PoolRef, out OutOfService, inService bool) (State, error) {
+	if out.Position < WholePool {
+		return State{}, &RangeError{"position", "0 or more, and less than the pool's count"}
+	}
+	a, err := s.bucket.Do(ctx, peer.SetOut{Pool: pool.hash, Out: entry.Out(out), InService: inService})
+	return State(a.State), err
+}
+
+// Evict ends the lease of a position, if it has the fence, which the caller has read: so it
+// cannot hit the next holder. It returns the lease that it has ended. The holder learns of it by
+// Lease.Done, if it has a Store or a client over NATS, and otherwise at its next renewal.
+//
+// The errors are ErrNotHeld, ErrOtherHolder, ErrNoPool, ErrUnavailable, ErrClosed and
+// context.Cause(ctx). After ErrUnavailable the lease may or may not have ended; the call may be
+// repeated.
+func (s *Store) Evict(ctx context.Context, pool PoolRef, position int, fence uint64) (HolderStats, error) {
+	a, err := s.bucket.Do(ctx, peer.Evict{Pool: pool.hash, Position: position, Fence: fence})
+	if err != nil {
+		return HolderStats{}, err
+	}
+	return holderStats(a.Detail)[0], nil
+}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/dflockd"
@@ -152,7 +151,7 @@ func (r *testbed) serve(hold holder) error {
 	}
 	r.add(func() error { service.Close(); return nil })
 	api, err := natsapi.Start(service, natsapi.Config{
-		Pools: r.store, Lending: lending, Sessions: r.store, Turns: turns, SessionTimes: times, Logger: zerolog.Nop(),
+		Pools: r.store, Lending: lending, Sessions: r.store, Turns: turns, SessionTimes: times,
 		MaxBorrows: 1 << 17, VerbsPerSecond: 1e9, // the bench is one client
 	})
 	if err != nil {
@@ -160,10 +159,10 @@ func (r *testbed) serve(hold holder) error {
 	}
 	r.add(bounded(api.Close))
 	g := gateway.New(gateway.Config{
-		Store: r.store, Sync: string(r.sync), Lending: lending, Logger: zerolog.Nop(),
+		Store: r.store, Sync: string(r.sync), Lending: lending,
 		Dialects: []gateway.Dialect{
-			library.New(r.store, lending, zerolog.Nop()),
-			dflockd.New(r.store, dflockd.Config{Lending: lending, Turns: turns, SessionTimes: times, Logger: zerolog.Nop()}),
+			library.New(r.store, lending, nil),
+			dflockd.New(r.store, dflockd.Config{Lending: lending, Turns: turns, SessionTimes: times}),
 		},
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

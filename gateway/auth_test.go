@@ -117,7 +117,7 @@ func TestRefusalsAreSeen(t *testing.T) {
 		t.Errorf("got %d %s", answer.Code, answer.Body)
 	}
 	ask(g, "GET", "/t/9f1c2e7a", "Authorization: Bearer 9f1c2e7a")
-	if want := `{"level":"debug","method":"GET","route":"none","status":401,`; strings.Count(lines.String(), want) != 2 {
+	if want := `{"level":"debug","message":"request","method":"GET","route":"none","status":401,`; strings.Count(lines.String(), want) != 2 {
 		t.Errorf("not logged twice: %s\n%s", want, &lines)
 	}
 	metrics := ask(g, "GET", "/metrics", "Authorization: Bearer "+token).Body.String()

@@ -18,8 +18,10 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"sync/atomic"
@@ -28,7 +30,6 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/cors"
-	"github.com/rs/zerolog"
 )
 
 // Config configures a Gateway.
@@ -101,8 +102,8 @@ type Config struct {
 
 	// Logger receives a line for each request: at level info if the status is 5xx, and
 	// otherwise at level debug. The lines contain routes instead of paths, which are
-	// secrets.
-	Logger zerolog.Logger
+	// secrets. nil means no log.
+	Logger *slog.Logger
 }
 
 // Dialect is an API that clients use over HTTP. It may also be an ErrorRenderer.
@@ -121,7 +122,7 @@ type Finisher interface{ Finish(ctx context.Context) }
 // Gateway is an HTTP server in front of the pools.
 type Gateway struct {
 	cfg     Config
-	log     zerolog.Logger
+	log     *slog.Logger
 	metrics *httpMetrics
 	server  *http.Server
 
@@ -148,6 +149,7 @@ func New(cfg Config) *Gateway {
 	if cfg.ShutdownTimeout == 0 {
 		cfg.ShutdownTimeout = shutdownTimeout
 	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	g := &Gateway{
 		cfg: cfg, log: cfg.Logger,
 		cors: newCORS(cfg.CORSOrigins), description: newDescription(cfg.Version),

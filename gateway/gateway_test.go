@@ -160,10 +160,10 @@ func TestPanicInTheMiddleCutsTheConnection(t *testing.T) {
 func TestAccessLog(t *testing.T) {
 	g, lines := newTestGateway(storeState{errors.New("gone")})
 	for _, c := range []struct{ method, path, want string }{
-		{"GET", "/t/9f1c2e7a", `{"level":"debug","method":"GET","route":"/t/{id}","status":200,`},
-		{"GET", "/nothing/9f1c2e7a", `{"level":"debug","method":"GET","route":"none","status":404,`},
-		{"9f1c2e7a", "/t/9f1c2e7a", `{"level":"debug","method":"other","route":"none","status":405,`},
-		{"GET", "/ready", `{"level":"info","method":"GET","route":"/ready","status":503,`},
+		{"GET", "/t/9f1c2e7a", `{"level":"debug","message":"request","method":"GET","route":"/t/{id}","status":200,`},
+		{"GET", "/nothing/9f1c2e7a", `{"level":"debug","message":"request","method":"GET","route":"none","status":404,`},
+		{"9f1c2e7a", "/t/9f1c2e7a", `{"level":"debug","message":"request","method":"other","route":"none","status":405,`},
+		{"GET", "/ready", `{"level":"info","message":"request","method":"GET","route":"/ready","status":503,`},
 	} {
 		lines.Reset()
 		get(g, c.method, c.path)

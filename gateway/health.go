@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
 // readyEvery is how often the gateway checks whether the store is ready, to log changes.
@@ -67,14 +68,14 @@ func (g *Gateway) logReadiness(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil || err == nil && since.IsZero():
 		case err == nil:
-			g.log.Info().Dur("after_ms", time.Since(since)).Msg("ready again")
+			g.log.Info("ready again", "after_ms", ops.Milliseconds(time.Since(since)))
 			since = time.Time{}
 		case since.IsZero():
 			since, logged = time.Now(), time.Now()
-			g.log.Error().Str("reason", err.Error()).Msg("not ready: send borrowers elsewhere")
+			g.log.Error("not ready: send borrowers elsewhere", "reason", err.Error())
 		case time.Since(logged) >= unreadyAgain:
 			logged = time.Now()
-			g.log.Error().Str("reason", err.Error()).Msg("still not ready")
+			g.log.Error("still not ready", "reason", err.Error())
 		}
 	}
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,12 +28,11 @@ func (g *Gateway) observed(recorder *recorder, r *http.Request) {
 	took := time.Since(recorder.began)
 	method, route := methodName(r.Method), routeName(r)
 	g.metrics.duration.WithLabelValues(method, route, strconv.Itoa(recorder.code)).Observe(took.Seconds())
-	event := g.log.WithLevel(ops.AccessLevel(recorder.code)).
-		Str("method", method).
-		Str("route", route).
-		Int("status", recorder.code).
-		Dur("duration_ms", took)
-	recorder.trace.Log(event).Msg("request")
+	recorder.trace.Log(g.log, ops.AccessLevel(recorder.code), "request",
+		slog.String("method", method),
+		slog.String("route", route),
+		slog.Int("status", recorder.code),
+		slog.Float64("duration_ms", ops.Milliseconds(took)))
 }
 
 // routeName returns the pattern that matched, such as "/l/{id}/borrow".

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"log/slog"
 	"net/http"
 
 	"github.com/kvslots/kvslots/gateway/internal/stack"
@@ -17,7 +18,7 @@ func (g *Gateway) recoverPanic(w *recorder, r *http.Request) {
 	if reason == http.ErrAbortHandler { // not a bug: handlers cut connections by it
 		panic(reason)
 	}
-	stack.Log(w.trace.Log(g.log.Error()), reason).Msg(stack.Panicked)
+	w.trace.Log(g.log, slog.LevelError, stack.Panicked, stack.Attrs(reason)...)
 	if w.code != 0 {
 		panic(http.ErrAbortHandler) // a part of the answer may have been sent
 	}

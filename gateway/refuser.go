@@ -1,16 +1,16 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -37,7 +37,7 @@ type refuser struct {
 	rates     *rateLimiter
 	places    chan struct{} // a semaphore
 	writing   sync.WaitGroup
-	log       zerolog.Logger
+	log       *slog.Logger
 }
 
 func newRefuser(cfg Config) *refuser {
@@ -84,7 +84,8 @@ func (r *refuser) answer(conn net.Conn, why *wire.Status) {
 		return
 	}
 	id := ops.NewRequestID()
-	r.log.Debug().Str("limit", why.Name).Int("status", why.Code).Str("request_id", id).Msg("connection refused")
+	r.log.LogAttrs(context.Background(), slog.LevelDebug, "connection refused",
+		slog.String("limit", why.Name), slog.Int("status", why.Code), slog.String("request_id", id))
 	if _, err := io.WriteString(conn, plainRefusal(why, id)); err != nil {
 		return
 	}

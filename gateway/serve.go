@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
 	"golang.org/x/time/rate"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
@@ -137,7 +137,7 @@ func (g *Gateway) prepare(w http.ResponseWriter, r *http.Request) {
 
 // errorLog receives net/http's log lines about connections.
 type errorLog struct {
-	log       zerolog.Logger
+	log       *slog.Logger
 	accepting rate.Sometimes
 }
 
@@ -147,12 +147,12 @@ const acceptErrorEvery = 10 * time.Second
 
 func (l *errorLog) Write(line []byte) (int, error) {
 	if !bytes.HasPrefix(line, []byte("http: Accept error")) {
-		l.log.Debug().Bytes("detail", line).Msg("http server")
+		l.log.LogAttrs(context.Background(), slog.LevelDebug, "http server", slog.String("detail", string(line)))
 		return len(line), nil
 	}
 	l.accepting.Do(func() {
-		l.log.Warn().Bytes("detail", bytes.TrimSpace(line)).
-			Msg("no connection can be accepted; if too many files are open, raise their limit or lower --max-connections")
+		l.log.Warn("no connection can be accepted; if too many files are open, raise their limit or lower --max-connections",
+			"detail", string(bytes.TrimSpace(line)))
 	})
 	return len(line), nil
 }

@@ -2,9 +2,8 @@ package kvslots
 
 import (
 	"cmp"
+	"log/slog"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
@@ -90,8 +89,8 @@ type Config struct {
 	// field configures a Store on a server of its own. nil means none.
 	Embedded EmbeddedServer
 
-	// Logger receives the Store's log messages. They contain no secrets.
-	Logger zerolog.Logger
+	// Logger receives the Store's log messages. They contain no secrets. nil means no log.
+	Logger *slog.Logger
 }
 
 // EmbeddedServer is a server in the process of its Store, which no other process can reach.
@@ -116,6 +115,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.MaxTTL = cmp.Or(c.MaxTTL, DefaultMaxTTL)
 	c.MaxWait = cmp.Or(c.MaxWait, DefaultMaxWait)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if server := c.Embedded; server != nil {
 		c.Sole = true
 		if c.Durable == nil {

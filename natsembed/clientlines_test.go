@@ -30,7 +30,7 @@ func testLinesAboutClientsAreLimited(t *testing.T) {
 	}
 	want := func(got string, lines int) {
 		t.Helper()
-		if want := fmt.Sprintf(`{"level":"error","client":7,"lines":%d,"message":"Violation"}`, lines); got != want {
+		if want := fmt.Sprintf(`{"level":"error","message":"Violation","client":7,"lines":%d}`, lines); got != want {
 			t.Errorf("logged %s, want %s", got, want)
 		}
 	}
@@ -57,7 +57,7 @@ func TestLinesAboutOpenFilesAreLimited(t *testing.T) {
 		log.Errorf("Error with the store: %v", syscall.EMFILE)
 		log.Errorf("Error with the store: %v", syscall.EIO)
 	}
-	const files, other = `"lines":1,"message":"Temporary Client Accept Error(accept tcp: accept4: too many open files), sleeping 10ms"}`, "input/output error"
+	const files, other = `"message":"Temporary Client Accept Error(accept tcp: accept4: too many open files), sleeping 10ms","lines":1}`, "input/output error"
 	if got := out.String(); strings.Count(got, `{"level":"warn",`) != 2 || !strings.Contains(got, files) || strings.Count(got, other) != 3 {
 		t.Errorf("logged\n%s", got)
 	}

@@ -3,12 +3,12 @@ package natsembed
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"time"
 
 	"github.com/nats-io/nkeys"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/natsembed/internal/flush"
 	"github.com/kvslots/kvslots/natsembed/listener"
@@ -89,8 +89,8 @@ type Config struct {
 	Flushed func(took time.Duration, callers int)
 
 	// Logger receives nats-server's log lines. Notices are logged at debug level.
-	// The zero value logs nothing.
-	Logger zerolog.Logger
+	// nil means no log.
+	Logger *slog.Logger
 }
 
 // ErrOpenListener is returned when other machines could reach the listener and the

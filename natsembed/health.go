@@ -95,8 +95,8 @@ func (s *Server) restart(cause error) error {
 	if !flush.Retriable(cause) {
 		return cause
 	}
-	s.cfg.Logger.Error().Err(cause).Str("data_dir", s.dir.path).
-		Msg("writing failed: make sure that the disk has space, that the directory is writable and that files can be opened; nats-server restarts then")
+	s.cfg.Logger.Error("writing failed: make sure that the disk has space, that the directory is writable and that files can be opened; nats-server restarts then",
+		"error", cause, "data_dir", s.dir.path)
 	s.shutDown()
 	for {
 		s.setRoom(fmt.Errorf("writing failed (%w), and nats-server waits to be restarted: "+
@@ -126,6 +126,6 @@ func (s *Server) startAgain() error {
 	if err := s.launch(ctx); err != nil {
 		return fmt.Errorf("restart: %w", err)
 	}
-	s.cfg.Logger.Info().Msg("nats-server restarted")
+	s.cfg.Logger.Info("nats-server restarted")
 	return nil
 }

@@ -1,10 +1,12 @@
 package natsembed
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -12,16 +14,14 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/rs/zerolog"
-
 	"github.com/kvslots/kvslots/natsembed/internal/flush"
 	"github.com/kvslots/kvslots/natsembed/listener"
 )
 
-// natsLog passes nats-server's log lines to zerolog. It also keeps, as an error, the first
+// natsLog passes nats-server's log lines to a logger. It also keeps, as an error, the first
 // fatal line, after which the nats-server program would exit, and the reported write error.
 type natsLog struct {
-	log     zerolog.Logger
+	log     *slog.Logger
 	limited listener.LineLimit // lines about clients, and about files that cannot be opened
 
 	mu    sync.Mutex
@@ -33,15 +33,15 @@ type natsLog struct {
 // write or of a flush. It logs the line before any call that fails for this error returns.
 const writeErrorFormat = "ritical write error: %v"
 
-func newNatsLog(log zerolog.Logger) *natsLog {
+func newNatsLog(log *slog.Logger) *natsLog {
 	return &natsLog{log: log}
 }
 
 func (l *natsLog) Debugf(string, ...any) {}
 func (l *natsLog) Tracef(string, ...any) {}
 
-func (l *natsLog) Noticef(format string, v ...any) { l.line(zerolog.DebugLevel, format, v) }
-func (l *natsLog) Warnf(format string, v ...any)   { l.line(zerolog.WarnLevel, format, v) }
+func (l *natsLog) Noticef(format string, v ...any) { l.line(slog.LevelDebug, format, v) }
+func (l *natsLog) Warnf(format string, v ...any)   { l.line(slog.LevelWarn, format, v) }
 
 func (l *natsLog) Errorf(format string, v ...any) {
 	if strings.HasSuffix(format, writeErrorFormat) && len(v) > 0 {
@@ -49,7 +49,7 @@ func (l *natsLog) Errorf(format string, v ...any) {
 			l.keepWriteError(err)
 		}
 	}
-	l.line(zerolog.ErrorLevel, format, v)
+	l.line(slog.LevelError, format, v)
 }
 
 // keepWriteError keeps the first write error, and in place of one that may pass the first
@@ -89,8 +89,8 @@ func (l *natsLog) err() error {
 	return l.fatal
 }
 
-func (l *natsLog) line(level zerolog.Level, format string, v []any) {
-	if l.log.GetLevel() > level {
+func (l *natsLog) line(level slog.Level, format string, v []any) {
+	if !l.log.Enabled(context.Background(), level) {
 		return
 	}
 	client, kind, ok := listener.LineAboutClient(format, v)
@@ -99,17 +99,17 @@ func (l *natsLog) line(level zerolog.Level, format string, v []any) {
 		return
 	}
 	if lines, due := l.limited.Count(kind); due {
-		l.log.WithLevel(level).Uint64("client", client).Int("lines", lines).Msg(kind)
+		l.log.Log(context.Background(), level, kind, "client", client, "lines", lines)
 	}
 }
 
 // plain logs a line that is not about a client. While the process cannot open files,
 // nats-server says so many times a second.
-func (l *natsLog) plain(level zerolog.Level, text string) {
+func (l *natsLog) plain(level slog.Level, text string) {
 	if !strings.Contains(text, syscall.EMFILE.Error()) {
-		l.log.WithLevel(level).Msg(text)
+		l.log.Log(context.Background(), level, text)
 	} else if lines, due := l.limited.Count(listener.LineKind(text)); due {
-		l.log.Warn().Int("lines", lines).Msg(text)
+		l.log.Warn(text, "lines", lines)
 	}
 }
 
@@ -139,7 +139,7 @@ func (c concealed) Format(f fmt.State, verb rune) {
 }
 
 // printable escapes characters that a terminal would interpret: some lines quote text
-// from clients, and zerolog's console writer does not escape messages.
+// from clients, and not every logger escapes messages, such as zerolog's console writer.
 func printable(text string) string {
 	var out strings.Builder
 	for _, r := range text {

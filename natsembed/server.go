@@ -26,6 +26,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -91,6 +92,7 @@ func start(ctx context.Context, cfg Config, sync flush.Syncer) (*Server, error) 
 		return nil, err
 	}
 	cfg.Sync = cmp.Or(cfg.Sync, SyncAlways)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	keys, err := newKeys()
 	if err != nil {
 		return nil, err
@@ -150,7 +152,7 @@ func (s *Server) launchFirst(ctx context.Context) error {
 	if !errors.Is(err, errUngroupable) {
 		return err
 	}
-	s.cfg.Logger.Warn().Err(err).Msg("each write is flushed separately")
+	s.cfg.Logger.Warn("each write is flushed separately", "error", err)
 	s.cfg.Sync = SyncAlways
 	if err := s.dir.Settle(); err != nil {
 		return err

@@ -1,12 +1,12 @@
 package natsembed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -175,9 +175,7 @@ func TestListenerIsOutsideTheBucketsAccount(t *testing.T) {
 // startServer starts a server that ends with the test.
 func startServer(t *testing.T, cfg Config) *Server {
 	t.Helper()
-	if reflect.ValueOf(cfg.Logger).IsZero() {
-		cfg.Logger = logtest.Logger()
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, logtest.Logger())
 	srv, err := Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func (s *Server) listenLocally() {
 		if nc != nil {
 			nc.Close()
 		}
-		s.cfg.Logger.Warn().Err(err).Msg("no local socket: kvslots backup and restore need this process to be stopped")
+		s.cfg.Logger.Warn("no local socket: kvslots backup and restore need this process to be stopped", "error", err)
 		return
 	}
 	s.tasks.Go(func() { s.acceptLocal(listener) })

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/server"
@@ -28,19 +27,19 @@ func serveCommand(env settings.Environment) *cobra.Command {
 				return err
 			}
 			if unknown := env.Unknown(command.Root()); len(unknown) > 0 {
-				log.Warn().Strs("variables", unknown).Msg(unknownVariables)
+				log.Warn(unknownVariables, "variables", unknown)
 			}
 			for _, name := range settings.WritableSecrets(command.Flags()) {
-				log.Warn().Str("flag", name).Msg("every user of this machine may write this file, which has a secret")
+				log.Warn("every user of this machine may write this file, which has a secret", "flag", name)
 			}
 			err = server.Run(command.Context(), server.Config{
 				Settings: s, Environment: env, Version: versionName(), Logger: log, Stderr: command.ErrOrStderr(),
 			})
 			if err != nil {
-				log.Error().Str(zerolog.ErrorFieldName, settings.ErrorText(command.Flags(), err)).Msg("failed")
+				log.Error("failed", "error", settings.ErrorText(command.Flags(), err))
 				return exitError{exitFailed, nil}
 			}
-			log.Info().Msg("stopped")
+			log.Info("stopped")
 			return nil
 		},
 	}

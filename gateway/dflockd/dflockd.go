@@ -9,10 +9,11 @@
 package dflockd
 
 import (
+	"cmp"
+	"log/slog"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
@@ -34,8 +35,8 @@ type Config struct {
 	// Clients returns the number of clients over other transports; nil if unknown.
 	Clients func() int
 
-	// Logger receives server errors, without secrets.
-	Logger zerolog.Logger
+	// Logger receives server errors, without secrets. nil means no log.
+	Logger *slog.Logger
 }
 
 // Dialect serves /v1.
@@ -45,7 +46,7 @@ type Dialect struct{ service *ops.Service }
 func New(sessions ops.Sessions, cfg Config) *Dialect {
 	return &Dialect{&ops.Service{
 		Sessions: sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APIDflockd),
-		SessionTimes: cfg.SessionTimes, Clients: cfg.Clients, Log: cfg.Logger,
+		SessionTimes: cfg.SessionTimes, Clients: cfg.Clients, Log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}}
 }
 

@@ -161,7 +161,7 @@ func (s *Server) storeError(err error) *Error {
 	if answer := refusalOf(err, codeArguments); answer != nil {
 		return answer
 	}
-	s.log.Error().Err(err).Msg("a lock failed")
+	s.log.Error("a lock failed", "error", err)
 	return unavailable("The store failed; safe to retry")
 }
 
@@ -170,7 +170,7 @@ func (s *Server) storeError(err error) *Error {
 func (s *Server) functionErrors(err error) []json.RawMessage {
 	answer, ok := errors.AsType[*Error](err)
 	if !ok {
-		s.log.Warn().Err(err).Msg("a function failed")
+		s.log.Warn("a function failed", "error", err)
 		answer = &Error{Code: codeFailed, Message: messageFailed}
 	}
 	return []json.RawMessage{encodeError(answer)}

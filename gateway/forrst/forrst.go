@@ -25,12 +25,12 @@ package forrst
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
@@ -80,8 +80,8 @@ type Config struct {
 	// Version is the server's version in the results of health and describe.
 	Version string
 
-	// Logger logs why calls fail. It receives no arguments and no results.
-	Logger zerolog.Logger
+	// Logger logs why calls fail. It receives no arguments and no results. nil means no log.
+	Logger *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
@@ -89,6 +89,7 @@ func (c Config) withDefaults() Config {
 	c.Functions = cmp.Or(c.Functions, defaultFunctions)
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	c.MaxWait = cmp.Or(c.MaxWait, kvslots.DefaultMaxWait)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 
@@ -96,7 +97,7 @@ func (c Config) withDefaults() Config {
 type Server struct {
 	cfg      Config
 	ops      ops.Service
-	log      zerolog.Logger
+	log      *slog.Logger
 	builtins map[string]builtin
 	turns    *ops.Turns // of calls with a request key
 
@@ -111,8 +112,9 @@ type Server struct {
 
 // New returns a server whose calls hold locks of a store, such as a *kvslots.Store.
 func New(locks ops.OwnedLocks, cfg Config) *Server {
+	cfg = cfg.withDefaults()
 	s := &Server{
-		cfg: cfg.withDefaults(), log: cfg.Logger,
+		cfg: cfg, log: cfg.Logger,
 		ops: ops.Service{Owned: locks, Lending: cfg.Lending, Events: cfg.Lending.Events(ops.APIForrst), Log: cfg.Logger},
 	}
 	s.ops.Functions, s.builtins, s.turns = s, s.newBuiltins(), ops.NewTurns()
@@ -136,7 +138,7 @@ func (s *Server) Finish(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() { s.cancel(errStopping) })()
 	s.calls.Wait()
 	if n := s.abandoned.Load(); n > 0 {
-		s.log.Warn().Int64("calls", n).Msg("the time to stop was over; calls were cut short whose functions had not answered")
+		s.log.Warn("the time to stop was over; calls were cut short whose functions had not answered", "calls", n)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 
 	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots"
@@ -70,7 +71,7 @@ func (s *Server) runRecovered(ctx context.Context, run runner, c Call) (o outcom
 		if reason == nil {
 			return
 		}
-		stack.Log(s.log.Error(), reason).Msg("a function panicked")
+		s.log.LogAttrs(ctx, slog.LevelError, "a function panicked", stack.Attrs(reason)...)
 		o = outcome{errors: []json.RawMessage{encodeError(&Error{Code: codeInternal, Message: "The function panicked"})}}
 	}()
 	return run(ctx, c)

@@ -102,7 +102,7 @@ func (s *Server) finishLock(detached context.Context, lock *kvslots.OwnedLock, r
 	defer cancel()
 	released, err := s.unlock(ctx, lock)
 	if err != nil {
-		s.log.Warn().Err(err).Msg("a lock could not be released; trying again until its time is over")
+		s.log.Warn("a lock could not be released; trying again until its time is over", "error", err)
 		s.releaseLater(lock)
 		return
 	}

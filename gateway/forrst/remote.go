@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -47,7 +48,8 @@ func (s *Server) overNATS(ctx context.Context, c Call) outcome {
 	case errors.Is(err, nats.ErrConnectionClosed): // the request may have been sent
 		return outcome{refusal: outcomeUnknown}
 	case err != nil:
-		ops.Trace{RequestID: c.RequestID, Parent: c.Traceparent}.Log(s.log.Warn()).Err(err).Str("function", c.Function).Bool("nats_connected", s.cfg.NATS.IsConnected()).Msg("a function could not be called")
+		ops.Trace{RequestID: c.RequestID, Parent: c.Traceparent}.Log(s.log, slog.LevelWarn, "a function could not be called",
+			slog.Any("error", err), slog.String("function", c.Function), slog.Bool("nats_connected", s.cfg.NATS.IsConnected()))
 		return outcome{refusal: unavailable("The function could not be called; safe to retry")}
 	}
 	return readReply(reply)

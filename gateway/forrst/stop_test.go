@@ -84,7 +84,7 @@ func TestFinishCutsCallsShort(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, status, err)
 		}
 	}
-	if text := lines.String(); !strings.Contains(text, `"calls":2,`) || strings.Contains(text, "ann") {
+	if text := lines.String(); !strings.Contains(text, `"calls":2}`) || strings.Contains(text, "ann") {
 		t.Errorf("%s", text)
 	}
 	d.call(t, "f.f", "", "", 503, `"retryable":true`)

@@ -4,8 +4,10 @@
 package library
 
 import (
+	"cmp"
+	"log/slog"
+
 	"github.com/go-chi/chi/v5"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
@@ -16,9 +18,9 @@ type Dialect struct{ service *ops.Service }
 
 // New returns a Dialect that serves the pools of a store, such as a *kvslots.Store.
 // lending is the *gateway.Lending that all transports of the gateway share. log receives
-// server errors, without ids.
-func New(pools ops.Pools, lending *ops.Lending, log zerolog.Logger) *Dialect {
-	return &Dialect{&ops.Service{Pools: pools, Lending: lending, Events: lending.Events(ops.APILibrary), Log: log}}
+// server errors, without ids; nil means no log.
+func New(pools ops.Pools, lending *ops.Lending, log *slog.Logger) *Dialect {
+	return &Dialect{&ops.Service{Pools: pools, Lending: lending, Events: lending.Events(ops.APILibrary), Log: cmp.Or(log, slog.New(slog.DiscardHandler))}}
 }
 
 // Mount adds the routes of /l.

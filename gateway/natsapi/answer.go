@@ -2,6 +2,7 @@ package natsapi
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -43,10 +44,8 @@ func (s *Service) done(r *request, reply *ops.Reply) {
 	if reply.Code >= http.StatusBadRequest {
 		r.count.fail(reply.Status)
 	}
-	if event := s.log.WithLevel(ops.AccessLevel(reply.Code)); event.Enabled() {
-		event.Str("subject", r.count.subject).Int("status", reply.Code).Dur("duration_ms", time.Since(r.arrived))
-		r.trace.Log(event).Msg("request")
-	}
+	r.trace.Log(s.log, ops.AccessLevel(reply.Code), "request", slog.String("subject", r.count.subject),
+		slog.Int("status", reply.Code), slog.Float64("duration_ms", ops.Milliseconds(time.Since(r.arrived))))
 }
 
 // publish sends an answer, if there is one and the request named a reply subject.
@@ -59,7 +58,7 @@ func (s *Service) publish(r *request, message *nats.Msg, err error) {
 
 func (s *Service) logUnsent(err error) {
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		s.log.Warn().Err(err).Msg("an answer could not be sent")
+		s.log.Warn("an answer could not be sent", "error", err)
 	}
 }
 
@@ -69,7 +68,7 @@ func (s *Service) recoverPanic(r *request) {
 	if reason == nil {
 		return
 	}
-	stack.Log(r.trace.Log(s.log.Error()), reason).Msg(stack.Panicked)
+	r.trace.Log(s.log, slog.LevelError, stack.Panicked, stack.Attrs(reason)...)
 	s.refuse(r, errPanicked)
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
@@ -60,15 +59,15 @@ func serveBoth(b *testing.B, wrap func(ops.Pools) ops.Pools) served {
 	fail(err)
 	b.Cleanup(clients.Close)
 	service, err := natsapi.Start(clients, natsapi.Config{
-		Pools: wrap(store), Sessions: store, Turns: gateway.NewTurns(), Lending: lending, Logger: zerolog.Nop(),
+		Pools: wrap(store), Sessions: store, Turns: gateway.NewTurns(), Lending: lending,
 		VerbsPerSecond: 1e9, // BenchmarkUncontended is one client
 		Listener:       srv.Clients(),
 	})
 	fail(err)
 	b.Cleanup(func() { _ = service.Close(context.Background()) })
 	g := gateway.New(gateway.Config{
-		Store: store, Lending: lending, Logger: zerolog.Nop(),
-		Dialects: []gateway.Dialect{library.New(wrap(store), lending, zerolog.Nop())},
+		Store: store, Lending: lending,
+		Dialects: []gateway.Dialect{library.New(wrap(store), lending, nil)},
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	fail(err)

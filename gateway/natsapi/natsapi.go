@@ -21,12 +21,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
-	"github.com/rs/zerolog"
 	"golang.org/x/time/rate"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
@@ -94,8 +94,8 @@ type Config struct {
 	// drops further ones. 0 means DefaultVerbsPerSecond.
 	VerbsPerSecond float64
 
-	// Logger receives the errors of requests, without ids.
-	Logger zerolog.Logger
+	// Logger receives the errors of requests, without ids. nil means no log.
+	Logger *slog.Logger
 }
 
 const (
@@ -128,7 +128,7 @@ func CheckReplyPrefix(prefix string) error { return delivery.CheckReplyPrefix(pr
 type Service struct {
 	nc  *nats.Conn
 	ops ops.Service
-	log zerolog.Logger
+	log *slog.Logger
 
 	identity     micro.ServiceIdentity
 	started      time.Time
@@ -164,6 +164,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 		}
 	}
 	cfg.MaxBorrows = cmp.Or(cfg.MaxBorrows, DefaultMaxBorrows)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	s := &Service{
 		nc: nc, log: cfg.Logger,
 		ops: ops.Service{

@@ -72,10 +72,10 @@ func (s *Service) deliverGrant(r *request, waiting *openRequest, grant *ops.Call
 	case delivery.Heard:
 		s.done(r, &reply)
 	case delivery.Unheard:
-		s.log.Debug().Msg("a borrower was gone when its turn came, or did not confirm")
+		s.log.Debug("a borrower was gone when its turn came, or did not confirm")
 		s.takeBack(grant)
 	case delivery.Unknown: // the client may have received it, so it must not be lent again
-		s.log.Warn().Msg("it is not known whether a borrower received its answer; if not, its lease ends by its ttl")
+		s.log.Warn("it is not known whether a borrower received its answer; if not, its lease ends by its ttl")
 	}
 }
 
@@ -86,6 +86,6 @@ func (s *Service) takeBack(grant *ops.Call) {
 
 func (s *Service) logTakenBack(err error) {
 	if err != nil {
-		s.log.Warn().Err(err).Msg("a lease whose borrower is gone could not be returned; it ends by its ttl")
+		s.log.Warn("a lease whose borrower is gone could not be returned; it ends by its ttl", "error", err)
 	}
 }

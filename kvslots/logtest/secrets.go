@@ -4,11 +4,12 @@ package logtest
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"regexp"
+	"strings"
 	"sync"
-
-	"github.com/rs/zerolog"
 )
 
 // unlikeHash matches the secrets that do not look like the hashes in the bucket: the
@@ -36,17 +37,37 @@ func (l *Log) Write(line []byte) (int, error) {
 }
 
 // Logger returns a logger of all levels that writes to the log.
-func (l *Log) Logger() zerolog.Logger { return zerolog.New(l) }
+func (l *Log) Logger() *slog.Logger { return LoggerTo(&l.Output) }
 
 // Logger returns a logger for a test that does not read the log. The log is searched as any
 // other one is.
-func Logger() zerolog.Logger { return zerolog.New(searched{}) }
+func Logger() *slog.Logger { return LoggerTo(io.Discard) }
 
-type searched struct{}
+// LoggerTo returns a logger of all levels whose log is searched, and written to w. Its lines
+// look as those of kvslots, but have no time, and their message is the second field.
+func LoggerTo(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(searched{w}, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: asKvslots}))
+}
 
-func (searched) Write(line []byte) (int, error) {
+// asKvslots returns an attribute of a line as kvslots would write it.
+func asKvslots(groups []string, a slog.Attr) slog.Attr {
+	switch {
+	case len(groups) > 0:
+	case a.Key == slog.TimeKey:
+		return slog.Attr{}
+	case a.Key == slog.LevelKey:
+		return slog.String("level", strings.ToLower(a.Value.String()))
+	case a.Key == slog.MessageKey:
+		return slog.Attr{Key: "message", Value: a.Value}
+	}
+	return a
+}
+
+type searched struct{ io.Writer }
+
+func (s searched) Write(line []byte) (int, error) {
 	Search("a log", line)
-	return len(line), nil
+	return s.Writer.Write(line)
 }
 
 // leaks are the texts with secrets that were found.

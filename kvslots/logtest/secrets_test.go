@@ -79,8 +79,7 @@ type tests struct {
 }
 
 func (p tests) Run() int {
-	line := Logger()
-	line.Info().Msg(p.log)
+	Logger().Info(p.log)
 	return p.code
 }
 

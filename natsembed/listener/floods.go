@@ -110,9 +110,8 @@ func (g *Guard) disconnectSlow(before traffic) traffic {
 
 func (g *Guard) disconnect(client *server.ConnInfo, count *atomic.Int64, reason string) {
 	count.Add(1)
-	g.cfg.Logger.Warn().Uint64("client", client.Cid).
-		Int("pending_bytes", client.Pending).Int64("messages", client.InMsgs).
-		Msg("NATS client disconnected: " + reason)
+	g.cfg.Logger.Warn("NATS client disconnected: "+reason,
+		"client", client.Cid, "pending_bytes", client.Pending, "messages", client.InMsgs)
 	g.floods.note(addressOf(client.IP), time.Now())
 	_ = g.cfg.Server().DisconnectClientByID(client.Cid) // it may be gone already
 }

@@ -7,6 +7,8 @@
 package listener
 
 import (
+	"cmp"
+	"log/slog"
 	"math"
 	"net"
 	"sync"
@@ -14,7 +16,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats-server/v2/server/gsl"
-	"github.com/rs/zerolog"
 )
 
 // Config configures a Guard.
@@ -31,7 +32,7 @@ type Config struct {
 	// ClientsReply is what Guard.ClientsReply returns.
 	ClientsReply bool
 
-	Logger zerolog.Logger
+	Logger *slog.Logger // nil means no log
 }
 
 // Guard guards the listener of a nats-server. Its methods are safe for concurrent use.
@@ -52,7 +53,10 @@ type Refusals struct {
 }
 
 // New returns a Guard. Watch and Admit return when stopping is closed.
-func New(cfg Config, stopping <-chan struct{}) *Guard { return &Guard{cfg: cfg, stopping: stopping} }
+func New(cfg Config, stopping <-chan struct{}) *Guard {
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	return &Guard{cfg: cfg, stopping: stopping}
+}
 
 // Refusals returns the counts since the start.
 func (g *Guard) Refusals() *Refusals { return &g.refusals }

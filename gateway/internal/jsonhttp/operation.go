@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
@@ -72,7 +73,7 @@ func (x *exchange) deliver() {
 		return
 	}
 	if err := x.service.TakeBack(context.Background(), &x.call); err != nil {
-		x.Trace().Log(x.service.Log.Warn()).Err(err).Msg("a grant to a client that hung up could not be taken back; it ends by itself")
+		x.Trace().Log(x.service.Log, slog.LevelWarn, "a grant to a client that hung up could not be taken back; it ends by itself", slog.Any("error", err))
 	}
 	if hungUp { // for the log and the metrics
 		x.refuse(context.Canceled)

@@ -14,9 +14,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -33,9 +32,9 @@ type Service struct {
 	Owned     OwnedLocks
 	Functions Functions
 	Lending   *Lending
-	Turns     *Turns         // used with Sessions
-	Events    *Events        // counts outcomes; may be nil
-	Log       zerolog.Logger // receives server errors, without secrets
+	Turns     *Turns       // used with Sessions
+	Events    *Events      // counts outcomes; may be nil
+	Log       *slog.Logger // receives server errors, without secrets
 
 	SessionTimes
 	Clients func() int // number of connected clients without a session; nil means 0

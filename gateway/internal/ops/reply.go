@@ -2,6 +2,7 @@ package ops
 
 import (
 	"cmp"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -57,7 +58,7 @@ func (s *Service) Refuse(err error, op *Operation, trace Trace) *Reply {
 	status := op.StatusOf(err)
 	s.Events.Failed(status.Name)
 	if status.Failed() {
-		trace.Log(s.Log.Error()).Err(err).Int("status", status.Code).Msg("request failed")
+		trace.Log(s.Log, slog.LevelError, "request failed", slog.Any("error", err), slog.Int("status", status.Code))
 	}
 	return &Reply{Status: status, Body: status.Failure()}
 }

@@ -1,13 +1,14 @@
 package ops
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"strings"
-
-	"github.com/rs/zerolog"
+	"time"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -18,23 +19,31 @@ type Trace struct {
 	Parent    string // the header traceparent of W3C Trace Context; "" if unknown
 }
 
-// Log adds the ids to a log line. event may be nil.
-func (t Trace) Log(event *zerolog.Event) *zerolog.Event {
+// Log logs a line about the request, with its ids. It allocates nothing if the level is
+// disabled, as it is for most requests.
+func (t Trace) Log(log *slog.Logger, level slog.Level, message string, attrs ...slog.Attr) {
+	ctx := context.Background()
+	if !log.Enabled(ctx, level) {
+		return
+	}
 	if t.RequestID != "" {
-		event.Str("request_id", t.RequestID)
+		attrs = append(attrs, slog.String("request_id", t.RequestID))
 	}
 	if t.Parent != "" {
-		event.Str("trace_id", t.Parent[3:35])
+		attrs = append(attrs, slog.String("trace_id", t.Parent[3:35]))
 	}
-	return event
+	log.LogAttrs(ctx, level, message, attrs...)
 }
 
+// Milliseconds returns a time for a log line, whose field's name ends in _ms.
+func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
 // AccessLevel returns the level of the log line of a request, by the status of its answer.
-func AccessLevel(status int) zerolog.Level {
+func AccessLevel(status int) slog.Level {
 	if status >= http.StatusInternalServerError {
-		return zerolog.InfoLevel
+		return slog.LevelInfo
 	}
-	return zerolog.DebugLevel
+	return slog.LevelDebug
 }
 
 // TraceOf returns the well-formed ids in a request's headers. get returns the value of a

@@ -1,8 +1,13 @@
 package ops
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // Ids of clients are taken only if they are short and harmless in a log and in a header.
@@ -24,6 +29,27 @@ func TestTraceOf(t *testing.T) {
 		})
 		if got.RequestID != c.wantID || got.Parent != c.wantParent {
 			t.Errorf("%q, %q: got %+v", c.id, c.parent, got)
+		}
+	}
+}
+
+// atInfo is a handler whose level is info.
+type atInfo struct{ slog.Handler }
+
+func (atInfo) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+
+// The line of a request costs next to nothing while its level is disabled.
+func TestDisabledLinesAllocateNothing(t *testing.T) {
+	log := slog.New(atInfo{logtest.Logger().Handler()})
+	trace := Trace{RequestID: "a", Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
+	status, took := 200, 1500*time.Microsecond
+	for code, want := range map[int]bool{200: false, 503: true} {
+		allocated := testing.AllocsPerRun(100, func() {
+			trace.Log(log, AccessLevel(code), "request", slog.String("method", "GET"), slog.Int("status", status),
+				slog.Float64("duration_ms", Milliseconds(took)))
+		})
+		if (allocated > 0) != want {
+			t.Errorf("%d: %g allocations", code, allocated)
 		}
 	}
 }

@@ -2,11 +2,11 @@
 package stack
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
-
-	"github.com/rs/zerolog"
 )
 
 // Panicked is the message about a panic in the handler of a request.
@@ -15,21 +15,21 @@ const Panicked = "handler panicked"
 // maxFrames is how many frames Lines returns at most.
 const maxFrames = 64
 
-// Log adds a recovered panic and the stack to a log line. It adds no text of a panic that
-// may contain parts of a request.
-func Log(event *zerolog.Event, reason any) *zerolog.Event {
+// Attrs returns a recovered panic and the stack for a log line. It returns no text of a panic
+// that may contain parts of a request.
+func Attrs(reason any) []slog.Attr {
 	text := fmt.Sprintf("%T", reason)
 	if err, ok := reason.(runtime.Error); ok {
 		text = err.Error()
 	}
-	return event.Str("panic", text).Str("stack", Lines())
+	return []slog.Attr{slog.String("panic", text), slog.String("stack", Lines())}
 }
 
 // Recover logs a panic of a task that no client waits for, which would otherwise end the
 // process. It must be called by defer.
-func Recover(log zerolog.Logger) {
+func Recover(log *slog.Logger) {
 	if reason := recover(); reason != nil {
-		Log(log.Error(), reason).Msg("task panicked")
+		log.LogAttrs(context.Background(), slog.LevelError, "task panicked", Attrs(reason)...)
 	}
 }
 

@@ -40,7 +40,7 @@ func TestRecover(t *testing.T) {
 		defer Recover(log.Logger())
 		panic("of 9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01")
 	}()
-	if got := log.String(); !strings.Contains(got, `"panic":"string","stack":"`) || !strings.HasSuffix(got, `"message":"task panicked"}`+"\n") {
+	if got := log.String(); !strings.HasPrefix(got, `{"level":"error","message":"task panicked","panic":"string","stack":"`) {
 		t.Errorf("logged %s", got)
 	}
 }

@@ -28,6 +28,7 @@ import (
 	crypto "crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -35,7 +36,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
@@ -50,7 +50,7 @@ const (
 type Config struct {
 	Replicas int         // of the stream, when Open has to create it
 	Peer     peer.Config // Open sets Replicated and Random
-	Logger   zerolog.Logger
+	Logger   *slog.Logger
 	Hook     Hook // of the feed; may be nil
 	ReadHook Hook // of readings; may be nil
 
@@ -70,7 +70,7 @@ type Bucket struct {
 	missingSince peer.Instant     // since when the stream has not been found; 0: it was found
 	replicas     int              // of the stream; used like stream
 	sole         bool             // no other peer is alive
-	log          zerolog.Logger
+	log          *slog.Logger
 	hook         Hook
 	readHook     Hook
 	durable      func(then func(error)) // may be nil
@@ -163,7 +163,7 @@ func (b *Bucket) start(ctx context.Context) (err error) {
 		b.stop()
 		return fmt.Errorf("%w: bucket %s: %w", peer.ErrUnavailable, Name, err)
 	case err != nil:
-		b.log.Debug().Err(err).Msg("the feed is subscribed to later")
+		b.log.Debug("the feed is subscribed to later", "error", err)
 	}
 	statuses := b.nc.StatusChanged()
 	b.connected = b.nc.IsConnected() // no other goroutine uses b yet
@@ -315,17 +315,21 @@ func (b *Bucket) tick() {
 
 // write writes one of the peer's logs.
 func (b *Bucket) writeLog(l peer.Log) {
-	event := b.log.Debug()
+	ctx, level := context.Background(), slog.LevelDebug
 	if l.Level == peer.Warn {
-		event = b.log.Warn()
+		level = slog.LevelWarn
 	}
+	if !b.log.Enabled(ctx, level) {
+		return
+	}
+	var attrs []slog.Attr
 	if !l.Key.IsZero() {
-		event.Stringer("key_hash", l.Key)
+		attrs = append(attrs, slog.String("key_hash", l.Key.String()))
 	}
 	if l.Reason != "" {
-		event.Str("reason", l.Reason)
+		attrs = append(attrs, slog.String("reason", l.Reason))
 	}
-	event.Msg(l.Message)
+	b.log.LogAttrs(ctx, level, l.Message, attrs...)
 }
 
 // Close ends every call with peer.ErrClosed, waits until the peer is idle, and joins

@@ -49,7 +49,7 @@ func (b *Bucket) keepSubscriptions() {
 		var suspect bool
 		b.WithPeer(func(_ *peer.Peer, now peer.Instant) { suspect = b.mayLackSubscription(now) })
 		if suspect && b.nc.IsConnected() && b.hasLostSubscription() {
-			b.log.Warn().Msg("NATS delivers nothing to this connection; reconnecting")
+			b.log.Warn("NATS delivers nothing to this connection; reconnecting")
 			_ = b.nc.ForceReconnect() // if that fails, it is tried again
 		}
 	}

@@ -29,6 +29,6 @@ func (b *Bucket) lookAtCopies() {
 	if err != nil || info.Config.Replicas == copies {
 		return
 	}
-	b.log.Info().Int("replicas", info.Config.Replicas).Msg("the bucket's number of copies has changed")
+	b.log.Info("the bucket's number of copies has changed", "replicas", info.Config.Replicas)
 	b.input(b.open, func(_ *peer.Peer, now peer.Instant) { b.interrupt(now) })
 }

@@ -26,7 +26,7 @@ func (b *Bucket) crash() {
 	if err, ok := reason.(runtime.Error); ok {
 		text = err.Error()
 	}
-	b.log.Error().Str("panic", text).Strs("stack", at).Msg("the process ends: the core has panicked, which is a bug")
+	b.log.Error("the process ends: the core has panicked, which is a bug", "panic", text, "stack", at)
 	go panic(text)
 	select {} // do not return to the caller
 }

@@ -14,7 +14,7 @@ import (
 // and its log says where the panic was.
 func TestPanicEndsTheProcess(t *testing.T) {
 	if os.Getenv("KVSLOTS_TEST_PANIC") != "" {
-		b := &Bucket{log: logtest.Logger().Output(os.Stderr)}
+		b := &Bucket{log: logtest.LoggerTo(os.Stderr)}
 		defer func() {
 			_ = recover()
 			os.Exit(0)

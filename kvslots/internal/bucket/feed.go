@@ -250,6 +250,6 @@ func (f *feed) checkDropped() {
 		}
 	}
 	f.flush()
-	f.b.log.Warn().Int("entries", skipped).Msg("the peer is too slow for the bucket's feed: entries dropped, which it reads again")
+	f.b.log.Warn("the peer is too slow for the bucket's feed: entries dropped, which it reads again", "entries", skipped)
 	f.b.input(f.b.open, func(_ *peer.Peer, now peer.Instant) { f.b.interrupt(now) })
 }

@@ -17,6 +17,6 @@ func (g *guarded) ignore(key string) bool {
 }
 
 func (b *Bucket) logIgnored(key string, why error) {
-	b.log.Warn().Stringer("key_hash", entry.HashOf(entry.OfKey, key)).Str("reason", why.Error()).
-		Msg("foreign or corrupt entry in the bucket ignored")
+	b.log.Warn("foreign or corrupt entry in the bucket ignored",
+		"key_hash", entry.HashOf(entry.OfKey, key).String(), "reason", why.Error())
 }

@@ -3,10 +3,9 @@ package bucket
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
@@ -112,11 +111,11 @@ func (b *Bucket) serve(o *order, failed, unanswered int) error {
 	r, err := b.createReading(o, doubled(minSetup, unanswered/patientSetups, maxSetup))
 	if err != nil {
 		if o.ctx.Err() == nil {
-			level := zerolog.DebugLevel
+			level := slog.LevelDebug
 			if failed == 0 {
-				level = zerolog.WarnLevel
+				level = slog.LevelWarn
 			}
-			b.log.WithLevel(level).Err(err).Msg("reading of the bucket not begun; trying again")
+			b.log.Log(o.ctx, level, "reading of the bucket not begun; trying again", "error", err)
 			b.readingFailed(o, err)
 		}
 		return err

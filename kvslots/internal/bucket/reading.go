@@ -109,7 +109,7 @@ func (r *reading) monitor() {
 
 func (r *reading) lost(why string) {
 	r.b.input(r.order.ctx, func(_ *peer.Peer, now peer.Instant) {
-		r.b.log.Warn().Str("reason", why).Msg("reading of the bucket broken")
+		r.b.log.Warn("reading of the bucket broken", "reason", why)
 		r.b.interrupt(now)
 	})
 }

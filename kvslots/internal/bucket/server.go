@@ -55,8 +55,8 @@ func (b *Bucket) keepServer() {
 // may be the same under another name.
 func (b *Bucket) changeServer() {
 	present := b.nc.ConnectedServerId()
-	b.log.Warn().Str("server", b.nc.ConnectedServerName()).
-		Msg("no leader of the bucket's stream is heard through this NATS server; connecting to another one")
+	b.log.Warn("no leader of the bucket's stream is heard through this NATS server; connecting to another one",
+		"server", b.nc.ConnectedServerName())
 	for range len(b.nc.Servers()) {
 		if err := b.nc.ForceReconnect(); err != nil {
 			return

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
@@ -55,7 +55,7 @@ const (
 // openStream looks up the bucket's stream, or creates it. While the cluster is not
 // ready it tries again, until ctx ends. It updates a stream of an earlier release once, so
 // that the stream republishes its entries.
-func openStream(ctx context.Context, js jetstream.JetStream, replicas int, log zerolog.Logger) (jetstream.Stream, error) {
+func openStream(ctx context.Context, js jetstream.JetStream, replicas int, log *slog.Logger) (jetstream.Stream, error) {
 	for limit := minRequest; ; limit = min(2*limit, maxRequest) {
 		stream, err := findOrCreate(ctx, js, replicas, limit, log)
 		switch {
@@ -69,7 +69,7 @@ func openStream(ctx context.Context, js jetstream.JetStream, replicas int, log z
 	}
 }
 
-func findOrCreate(ctx context.Context, js jetstream.JetStream, replicas int, limit time.Duration, log zerolog.Logger) (jetstream.Stream, error) {
+func findOrCreate(ctx context.Context, js jetstream.JetStream, replicas int, limit time.Duration, log *slog.Logger) (jetstream.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	stream, err := js.Stream(ctx, StreamName)
@@ -87,7 +87,7 @@ func findOrCreate(ctx context.Context, js jetstream.JetStream, replicas int, lim
 
 // ready checks the settings of a stream. If it is of an earlier release, ready has it
 // republish its entries, and returns what the stream then says.
-func ready(ctx context.Context, nc *nats.Conn, stream jetstream.Stream, info *jetstream.StreamInfo, log zerolog.Logger) (*jetstream.StreamInfo, error) {
+func ready(ctx context.Context, nc *nats.Conn, stream jetstream.Stream, info *jetstream.StreamInfo, log *slog.Logger) (*jetstream.StreamInfo, error) {
 	err := CheckSettings(info.Config)
 	if err != nil || info.Config.RePublish != nil {
 		return info, err
@@ -95,7 +95,7 @@ func ready(ctx context.Context, nc *nats.Conn, stream jetstream.Stream, info *je
 	if err = addFeed(ctx, nc); err != nil {
 		return nil, err
 	}
-	log.Info().Msg("the bucket is of an earlier release: its stream republishes its entries from now on, as this release needs it")
+	log.Info("the bucket is of an earlier release: its stream republishes its entries from now on, as this release needs it")
 	if info, err = stream.Info(ctx); err != nil {
 		return nil, err
 	}
@@ -239,7 +239,7 @@ func (b *Bucket) streamInfo(ctx context.Context, limit time.Duration) (*jetstrea
 	b.stream, b.missingSince = stream, 0
 	info = stream.CachedInfo()
 	if info.State.Msgs == 0 { // otherwise another peer or a restore may have created it
-		b.log.Warn().Msg("an operator or a program has deleted the bucket, or NATS has lost it; its pools and leases are lost, " +
+		b.log.Warn("an operator or a program has deleted the bucket, or NATS has lost it; its pools and leases are lost, " +
 			"and an empty bucket was created; to get the pools back from a backup: kvslots restore")
 	}
 	return info, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
@@ -47,17 +47,17 @@ func (s *server) openBackend(ctx context.Context) (b *backend, err error) {
 	return b, err
 }
 
-func embedNATS(ctx context.Context, s *settings.Serve, log zerolog.Logger) (*backend, error) {
+func embedNATS(ctx context.Context, s *settings.Serve, log *slog.Logger) (*backend, error) {
 	if err := s.NATS.CheckFiles(); err != nil {
 		return nil, err
 	}
 	cfg := s.Embedded()
 	if cfg.Sync == natsembed.SyncInterval {
-		log.Warn().Msg("sync interval: a power cut may take the leases and returns of the last second; sync always keeps them")
+		log.Warn("sync interval: a power cut may take the leases and returns of the last second; sync always keeps them")
 	}
 	flushes := metrics.NewFlushes()
 	cfg.Flushed = flushes.Flushed
-	cfg.Logger = log.With().Str("component", "nats-server").Logger()
+	cfg.Logger = log.With("component", "nats-server")
 	server, err := natsembed.Start(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func embedNATS(ctx context.Context, s *settings.Serve, log zerolog.Logger) (*bac
 	return b, nil
 }
 
-func dialNATS(at *settings.NATS, log zerolog.Logger) (*backend, error) {
+func dialNATS(at *settings.NATS, log *slog.Logger) (*backend, error) {
 	options, err := at.Options()
 	if err != nil {
 		return nil, err

@@ -2,12 +2,12 @@ package server
 
 import (
 	"errors"
+	"log/slog"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots/subjects"
 )
@@ -18,19 +18,19 @@ var noBuffer = nats.ReconnectBufSize(-1)
 
 // logConnection returns options that log changes of a connection's state, with the name
 // that the connection has in the metrics.
-func logConnection(log zerolog.Logger, name string) []nats.Option {
-	log = log.With().Str("connection", name).Logger()
+func logConnection(log *slog.Logger, name string) []nats.Option {
+	log = log.With("connection", name)
 	return []nats.Option{
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // nil means that this process has closed it
-				log.Warn().Err(err).Msg("NATS disconnected")
+				log.Warn("NATS disconnected", "error", err)
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			log.Info().Str("nats", nc.ConnectedAddr()).Msg("NATS reconnected") // "pipe" within the process
+			log.Info("NATS reconnected", "nats", nc.ConnectedAddr()) // "pipe" within the process
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			log.Warn().Str("error", withoutInboxes(err.Error())).Msg("NATS error")
+			log.Warn("NATS error", "error", withoutInboxes(err.Error()))
 		}),
 	}
 }
@@ -48,7 +48,7 @@ const (
 // to this connection, and makes publishing fail for some milliseconds. Therefore the pause
 // grows: a subscription that is never permitted must not disturb the others. The store
 // does the same for the bucket's connection, when it hears nothing.
-func resubscribe(log zerolog.Logger, name string) nats.Option {
+func resubscribe(log *slog.Logger, name string) nats.Option {
 	return func(o *nats.Options) error {
 		var next time.Time // the last reconnect, which may be yet to come
 		pause, logged := minResubscribe, o.AsyncErrorCB
@@ -62,7 +62,7 @@ func resubscribe(log zerolog.Logger, name string) nats.Option {
 				pause = minResubscribe
 			}
 			next = time.Now().Add(pause)
-			log.Error().Str("connection", name).Dur("pause_ms", pause).Msg("NATS denies subscriptions: permit them to the gateway's user; subscribing again after a pause")
+			log.Error("NATS denies subscriptions: permit them to the gateway's user; subscribing again after a pause", "connection", name, "pause_ms", pause.Milliseconds())
 			time.AfterFunc(pause, func() { _ = nc.ForceReconnect() })
 		}
 		return nil

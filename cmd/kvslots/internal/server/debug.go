@@ -3,20 +3,19 @@ package server
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/pprof"
 	"slices"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 )
 
 // startDebug serves profiles of this process at --debug-addr, unless it is empty. stop ends
 // all requests.
-func startDebug(addr string, log zerolog.Logger) (stop func() error, err error) {
+func startDebug(addr string, log *slog.Logger) (stop func() error, err error) {
 	if addr == "" {
 		return func() error { return nil }, nil
 	}
@@ -27,7 +26,7 @@ func startDebug(addr string, log zerolog.Logger) (stop func() error, err error) 
 	server := &http.Server{Handler: onLoopback(profiles()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
-	log.Warn().Str("debug", ln.Addr().String()).Msg("serving profiles to every user of this machine")
+	log.Warn("serving profiles to every user of this machine", "debug", ln.Addr().String())
 	return func() error {
 		err := server.Close()
 		if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {

@@ -1,13 +1,12 @@
 package server
 
 import (
+	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
@@ -20,11 +19,14 @@ func TestLogLimit(t *testing.T) {
 
 func testLogLimit(t *testing.T) {
 	var out logtest.Log
-	log := out.Logger().Hook(newLogLimit())
-	logged := func(lines int, level zerolog.Level, text string) string {
+	log, err := NewLogger(&out, "debug", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	logged := func(lines int, level slog.Level, text string) string {
 		out.Reset()
 		for range lines {
-			log.WithLevel(level).Msg(text)
+			log.Log(t.Context(), level, text)
 		}
 		return out.String()
 	}
@@ -37,16 +39,16 @@ func testLogLimit(t *testing.T) {
 			t.Error("left_out before anything was left out")
 		}
 	}
-	count(100, logged(1000, zerolog.InfoLevel, "request"))
-	count(100, logged(101, zerolog.ErrorLevel, "request failed"))
-	count(1000, logged(1000, zerolog.DebugLevel, "request"))
+	count(100, logged(1000, slog.LevelInfo, "request"))
+	count(100, logged(101, slog.LevelError, "request failed"))
+	count(1000, logged(1000, slog.LevelDebug, "request"))
 
 	time.Sleep(10 * time.Second)
-	const first = `{"level":"info","left_out":900,"message":"request"}` + "\n"
-	if got := logged(1, zerolog.InfoLevel, "request"); got != first {
+	const first = `{"level":"info","time":"2000-01-01T00:00:10.000Z","left_out":900,"message":"request"}` + "\n"
+	if got := logged(1, slog.LevelInfo, "request"); got != first {
 		t.Errorf("the next line is %q", got)
 	}
-	count(99, logged(1000, zerolog.InfoLevel, "request"))
+	count(99, logged(1000, slog.LevelInfo, "request"))
 }
 
 // Texts with numbers in them take no memory without end.

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"io"
+	"log/slog"
 	"os"
 	"time"
 
@@ -10,19 +12,37 @@ import (
 
 // NewLogger returns a logger that writes to w, in the format json or console. It limits
 // the lines that a client can cause.
-func NewLogger(w io.Writer, level, format string) (zerolog.Logger, error) {
+func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	parsed, err := zerolog.ParseLevel(level)
 	if err != nil {
-		return zerolog.Nop(), err
+		return nil, err
 	}
 	if format == "console" {
 		w = zerolog.ConsoleWriter{Out: w, NoColor: !isTerminal(w), TimeFormat: time.TimeOnly}
 	}
-	return zerolog.New(zerolog.SyncWriter(w)).Level(parsed).Hook(timestamp{}, newLogLimit()), nil
+	lines := zerolog.New(zerolog.SyncWriter(w)).Level(parsed).Hook(timestamp{}, newLogLimit())
+	return slog.New(handler{zerolog.NewSlogHandler(lines)}), nil
 }
 
-// timestamp adds the time to log lines, in milliseconds. The format of zerolog's own
-// timestamps is a global variable.
+// handler hands log records to zerolog without their time, for which zerolog has a format
+// that is a global variable, and which timestamp adds.
+type handler struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	r.Time = time.Time{}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }
+
+// timestamp adds the time to log lines, in milliseconds.
 type timestamp struct{}
 
 func (timestamp) Run(e *zerolog.Event, _ zerolog.Level, _ string) {

@@ -2,13 +2,12 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/signal"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
@@ -39,14 +38,14 @@ func (f *reloadable) age() float64 { return time.Since(*f.known.Load()).Seconds(
 type reloader struct {
 	of      []*reloadable
 	manager *serviceManager
-	log     zerolog.Logger
+	log     *slog.Logger
 
 	failed map[string]string // the last error of each, which is logged once
 }
 
 // startReloader reads the files again at SIGHUP and when they change, until stop is
 // called. Without files it only keeps SIGHUP from ending the process.
-func startReloader(of []*reloadable, manager *serviceManager, log zerolog.Logger) (stop func()) {
+func startReloader(of []*reloadable, manager *serviceManager, log *slog.Logger) (stop func()) {
 	r := &reloader{of: of, manager: manager, log: log, failed: map[string]string{}}
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -64,7 +63,7 @@ func (r *reloader) run(ctx context.Context, hangups <-chan os.Signal, ticks <-ch
 		case <-ctx.Done():
 			return
 		case <-hangups:
-			r.log.Info().Msg("SIGHUP: reading files again")
+			r.log.Info("SIGHUP: reading files again")
 			clear(r.failed) // the operator wants to know again
 			reloaded := r.manager.reloading()
 			r.reloadAll(ctx)
@@ -91,13 +90,13 @@ func (r *reloader) reload(ctx context.Context, file *reloadable) {
 	case err != nil:
 		if text := err.Error(); r.failed[file.name] != text {
 			r.failed[file.name] = text
-			r.log.Error().Err(err).Str("flag", file.name).Msg("cannot read a changed file; the previous content stays in force")
+			r.log.Error("cannot read a changed file; the previous content stays in force", "error", err, "flag", file.name)
 		}
 		return
 	}
 	delete(r.failed, file.name)
 	file.known.Store(new(time.Now()))
 	if changed {
-		r.log.Info().Str("flag", file.name).Msg("reloaded")
+		r.log.Info("reloaded", "flag", file.name)
 	}
 }

@@ -45,7 +45,7 @@ func TestReloadsThatHang(t *testing.T) {
 		synctest.Wait()
 		ticks <- time.Time{}
 		synctest.Wait()
-		if text := lines.String(); reads != 1 || strings.Count(text, `"flag":"tls-cert","message":"reloaded"`) != 1 || hanging.age() != 0 {
+		if text := lines.String(); reads != 1 || strings.Count(text, `"message":"reloaded","flag":"tls-cert"`) != 1 || hanging.age() != 0 {
 			t.Errorf("after %d reads, logged:\n%s", reads, text)
 		}
 		ticks <- time.Time{} // hangs again

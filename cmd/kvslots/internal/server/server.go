@@ -8,10 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/gateway"
@@ -27,7 +26,7 @@ type Config struct {
 	Settings    *settings.Serve
 	Environment settings.Environment // names the service manager
 	Version     string
-	Logger      zerolog.Logger
+	Logger      *slog.Logger
 	Stderr      io.Writer // for the stacks after SIGQUIT
 }
 
@@ -48,7 +47,7 @@ func Run(ctx context.Context, c Config) error {
 type server struct {
 	settings *settings.Serve
 	version  string
-	log      zerolog.Logger
+	log      *slog.Logger
 	manager  *serviceManager
 	lending  *gateway.Lending // shared by the dialects and the NATS service, as are turns
 	turns    *gateway.Turns
@@ -132,16 +131,16 @@ func (s *server) lend(stop, hurry context.Context) (err error) {
 
 // logListening logs the addresses. The message and the field http are a contract.
 func (s *server) logListening() {
-	event := s.log.Info().Str("http", s.ln.Addr().String()).Str("version", s.version).Str("sync", s.nats.sync)
+	attrs := []any{"http", s.ln.Addr().String(), "version", s.version, "sync", s.nats.sync}
 	if s.nats.server == nil {
-		event.Str("nats", s.nats.nc.ConnectedUrlRedacted())
+		attrs = append(attrs, "nats", s.nats.nc.ConnectedUrlRedacted())
 	} else {
-		event.Str("data_dir", s.settings.DataDir)
+		attrs = append(attrs, "data_dir", s.settings.DataDir)
 		if s.settings.NATSAddr != "" {
-			event.Str("nats", s.nats.server.ClientURL())
+			attrs = append(attrs, "nats", s.nats.server.ClientURL())
 		}
 	}
-	event.Msg("listening")
+	s.log.Info("listening", attrs...)
 }
 
 // serve serves HTTP until stop ends, then drains until hurry ends.
@@ -156,7 +155,7 @@ func (s *server) serve(stop, hurry context.Context, gw *gateway.Gateway) error {
 		return errors.Join(fmt.Errorf("HTTP: %w", err), gw.Drain(hurried))
 	case <-stop.Done():
 		s.manager.stopping("draining")
-		s.log.Info().Dur("wait_ms", s.settings.DrainWait).Msg("draining")
+		s.log.Info("draining", "wait_ms", s.settings.DrainWait.Milliseconds())
 		return errors.Join(gw.Drain(hurry), <-served)
 	}
 }

@@ -2,14 +2,13 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
@@ -20,12 +19,12 @@ import (
 type serviceManager struct {
 	send     func(state string) error // nil without a service manager
 	watchdog time.Duration            // it kills the process after this time without a notification; 0 means never
-	log      zerolog.Logger
+	log      *slog.Logger
 
 	serving atomic.Bool // between READY=1 and STOPPING=1
 }
 
-func newServiceManager(env settings.Environment, log zerolog.Logger) *serviceManager {
+func newServiceManager(env settings.Environment, log *slog.Logger) *serviceManager {
 	m := &serviceManager{log: log}
 	if socket := env["NOTIFY_SOCKET"]; socket != "" {
 		m.send = func(state string) error { return sendTo(socket, state) }
@@ -70,7 +69,7 @@ func (m *serviceManager) notify(state ...string) {
 		return
 	}
 	if err := m.send(strings.Join(state, "\n")); err != nil {
-		m.log.Warn().Err(err).Strs("state", state).Msg("service manager not notified")
+		m.log.Warn("service manager not notified", "error", err, "state", state)
 	}
 }
 
@@ -123,6 +122,6 @@ func (m *serviceManager) check(ctx context.Context, alive func(context.Context) 
 	case err == nil:
 		m.notify("WATCHDOG=1")
 	case ctx.Err() != context.Canceled:
-		m.log.Error().Err(err).Msg("watchdog not notified")
+		m.log.Error("watchdog not notified", "error", err)
 	}
 }

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/pprof"
 	"syscall"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
 )
@@ -24,7 +23,7 @@ const signalPause = time.Second
 // or the end of ctx, ends stop; the second ends hurry; a third kills the process, which
 // is its default. A signal within signalPause of the last one that had an effect is
 // ignored. release releases all resources, and must be called.
-func stopSignals(ctx context.Context, log zerolog.Logger) (stop, hurry context.Context, release func()) {
+func stopSignals(ctx context.Context, log *slog.Logger) (stop, hurry context.Context, release func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	stop, stopNow := context.WithCancel(ctx)
@@ -33,7 +32,7 @@ func stopSignals(ctx context.Context, log zerolog.Logger) (stop, hurry context.C
 	stopHeeding := background.Run(func(ctx context.Context) {
 		defer signal.Stop(signals) // the next signal kills the process
 		heedSignals(signals, ctx.Done(), log, stopNow, func() {
-			log.Warn().Msg("another signal: the drain is cut short")
+			log.Warn("another signal: the drain is cut short")
 			hurryNow()
 		})
 	})
@@ -46,7 +45,7 @@ func stopSignals(ctx context.Context, log zerolog.Logger) (stop, hurry context.C
 
 // heedSignals calls one step for each signal that is not ignored. It returns at the end
 // of signalPause after the last step, or when quit is closed.
-func heedSignals(signals <-chan os.Signal, quit <-chan struct{}, log zerolog.Logger, steps ...func()) {
+func heedSignals(signals <-chan os.Signal, quit <-chan struct{}, log *slog.Logger, steps ...func()) {
 	var pause <-chan time.Time // not nil while signals are ignored
 	for pause != nil || len(steps) > 0 {
 		select {
@@ -56,7 +55,7 @@ func heedSignals(signals <-chan os.Signal, quit <-chan struct{}, log zerolog.Log
 			pause = nil
 		case s := <-signals:
 			if pause != nil {
-				log.Warn().Stringer("signal", s).Stringer("pause", signalPause).Msg("signal ignored: it came too soon after the last one")
+				log.Warn("signal ignored: it came too soon after the last one", "signal", s.String(), "pause", signalPause.String())
 				continue
 			}
 			pause = time.After(signalPause)

@@ -3,12 +3,12 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/kvslots"
@@ -41,7 +41,7 @@ type standby struct {
 	ln      *net.TCPListener
 	config  gateway.Config
 	manager *serviceManager
-	log     zerolog.Logger
+	log     *slog.Logger
 
 	reason atomic.Pointer[string]
 	gw     *gateway.Gateway // nil before it serves
@@ -49,7 +49,7 @@ type standby struct {
 	served chan error
 }
 
-func newStandby(ln *net.TCPListener, config gateway.Config, manager *serviceManager, log zerolog.Logger) *standby {
+func newStandby(ln *net.TCPListener, config gateway.Config, manager *serviceManager, log *slog.Logger) *standby {
 	w := &standby{ln: ln, config: config, manager: manager, log: log}
 	w.config.Store, w.config.Dialects = w, []gateway.Dialect{gateway.Unavailable{}}
 	return w
@@ -69,7 +69,7 @@ func (w *standby) await(ctx context.Context, what string, passing func(error) (r
 		reason := passing(err)
 		w.reason.Store(&reason)
 		if !said {
-			w.log.Warn().Str("http", w.ln.Addr().String()).Err(err).Msg("waiting for " + what)
+			w.log.Warn("waiting for "+what, "http", w.ln.Addr().String(), "error", err)
 			w.manager.notify("STATUS=waiting for " + what)
 			w.serve()
 		}

@@ -40,7 +40,7 @@ func (s *server) storeConfig() kvslots.Config {
 			cfg.MaxTombstones = min(cfg.MaxTombstones, fit)
 		}
 	}
-	cfg.Logger = s.log.With().Str("component", "store").Logger()
+	cfg.Logger = s.log.With("component", "store")
 	return cfg
 }
 

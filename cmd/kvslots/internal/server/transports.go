@@ -19,7 +19,7 @@ func (s *server) httpConfig() gateway.Config {
 	c.TLS, c.Tokens = s.access.tls(), s.access.tokens
 	c.Collectors = []prometheus.Collector{s.access.fileAge()}
 	c.Version = s.version
-	c.Logger = s.log.With().Str("component", "http").Logger()
+	c.Logger = s.log.With("component", "http")
 	return c
 }
 
@@ -41,7 +41,7 @@ func (s *server) newFunctions() *forrst.Server {
 	c := s.settings.Forrst()
 	c.Lending, c.NATS, c.Tokens = s.lending, s.nats.functions, s.access.tokens
 	c.Version = s.version
-	c.Logger = s.log.With().Str("component", "forrst").Logger()
+	c.Logger = s.log.With("component", "forrst")
 	return forrst.New(s.store, c)
 }
 
@@ -50,7 +50,7 @@ func (s *server) startService() (*natsapi.Service, error) {
 	c.Pools, c.Sessions, c.Calls = s.store, s.store, s.functions
 	c.Lending, c.Turns, c.Gate = s.lending, s.turns, s.nats.gate
 	c.Version = s.version
-	c.Logger = s.log.With().Str("component", "nats").Logger()
+	c.Logger = s.log.With("component", "nats")
 	if server := s.nats.server; server != nil {
 		store := s.settings.Store()
 		c.Listener = server.Clients()

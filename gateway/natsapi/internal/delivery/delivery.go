@@ -11,10 +11,10 @@ package delivery
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/rs/zerolog"
 )
 
 // quickGrant bounds the time of a grant that did not wait in line. A Sender treats a
@@ -46,7 +46,7 @@ type Config struct {
 	Confirmed, Refused *nats.Msg
 
 	// Logger receives the number of requests that MayAnswer has refused.
-	Logger zerolog.Logger
+	Logger *slog.Logger
 }
 
 // Sender sends the answers of one service. It is safe for concurrent use.

@@ -2,11 +2,10 @@ package delivery
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/kvslots/kvslots/kvslots/subjects"
 )
@@ -24,7 +23,7 @@ const refusalsEvery = time.Minute
 type replies struct {
 	own     string   // the inbox prefix of the service's connection, which is not allowed
 	further []string // allowed prefixes, beside those of every client
-	log     zerolog.Logger
+	log     *slog.Logger
 
 	mu     sync.Mutex
 	count  int // of refused requests since the last log line
@@ -105,8 +104,8 @@ func (r *replies) refused(now time.Time) {
 	if !r.logged.IsZero() && now.Sub(r.logged) < refusalsEvery {
 		return
 	}
-	r.log.Warn().Int("requests", r.count).
-		Msg("requests dropped: their reply subject is no inbox; clients with an inbox prefix of their own need it among the reply prefixes")
+	r.log.Warn("requests dropped: their reply subject is no inbox; clients with an inbox prefix of their own need it among the reply prefixes",
+		"requests", r.count)
 	r.count, r.logged = 0, now
 }
 

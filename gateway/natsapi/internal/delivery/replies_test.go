@@ -98,7 +98,7 @@ func TestRefusedRepliesAreLogged(t *testing.T) {
 		after time.Duration
 		want  string
 	}{
-		{0, `"requests":1,`}, {0, ""}, {refusalsEvery - 1, ""}, {refusalsEvery, `"requests":3,`}, {refusalsEvery + 1, ""},
+		{0, `"requests":1}`}, {0, ""}, {refusalsEvery - 1, ""}, {refusalsEvery, `"requests":3}`}, {refusalsEvery + 1, ""},
 	} {
 		logged.Reset()
 		r.refused(now.Add(c.after))

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
+)
+
+// The lines have the level, the fields of the component, those of the line, the time in
+// milliseconds, and the message.
+func TestLogLines(t *testing.T) {
+	for format, want := range map[string]string{
+		"json": `{"level":"warn","component":"store","error":"a\\b\"c\u001b\nd<e>","stack":["f","g&"],"detail":"\ufffd","ms":1.5,"n":7,` +
+			`"time":"2000-01-01T00:00:00.000Z","message":"not \"ready\""}` + "\n",
+		"console": time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Local().Format(time.TimeOnly) + ` WRN not "ready" error="a\\b\"c\x1b\nd<e>" component=store detail="�" ms=1.5 n=7 stack=["f","g&"]` + "\n",
+	} {
+		t.Run(format, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testLogLine(t, format, want) })
+		})
+	}
+}
+
+func testLogLine(t *testing.T, format, want string) {
+	var out logtest.Log
+	log, err := NewLogger(&out, "info", format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log = log.With("component", "store")
+	log.Debug("ready")
+	log.Warn(`not "ready"`, "error", errors.New("a\\b\"c\x1b\nd<e>"), "stack", []string{"f", "g&"}, "detail", "\xff", "ms", 1.5, "n", 7)
+	if got := out.String(); got != want {
+		t.Errorf("logged\n%s, want\n%s", got, want)
+	}
+	if log.Enabled(t.Context(), slog.LevelDebug) {
+		t.Error("debug is enabled at level info")
+	}
+}

@@ -227,7 +227,7 @@ func (k *checker) checkNoSlot(c *call) {
 	if w.minFree > 0 {
 		k.wrong(c, fmt.Sprintf("%d slots were free and unclaimed all the time", w.minFree))
 	}
-	if t := &c.target; t.named && w.taken.max == 0 && w.waiting.max == 0 && w.maxRivals == 0 {
+	if t := &c.target; t.named && w.taken.max == 0 && w.waiting.max == 0 && w.maxRivals == 0 && !w.wasOut {
 		k.wrong(c, "no slot was taken, and no ticket was in line")
 	}
 	if took := c.end.Sub(c.start); took < c.target.wait-time.Millisecond && c.gaveUp == 0 {

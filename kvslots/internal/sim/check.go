@@ -53,10 +53,11 @@ type checker struct {
 	marks        markChecker
 	caps         capChecker
 	keys         map[entry.Hash]*requestKey
+	evictions    map[claimKey]bool // the leases that calls of Evict have named
 }
 
 func newChecker(s *Simulation) *checker {
-	k := &checker{s: s, openCalls: map[uint64]*call{}, pools: map[entry.Hash]*pool{}, sessions: map[entry.Hash]*session{}, keys: map[entry.Hash]*requestKey{}}
+	k := &checker{s: s, openCalls: map[uint64]*call{}, pools: map[entry.Hash]*pool{}, sessions: map[entry.Hash]*session{}, keys: map[entry.Hash]*requestKey{}, evictions: map[claimKey]bool{}}
 	k.lines = lineChecker{checker: k, lastStall: map[entry.Hash]Instant{}}
 	k.losses = lossChecker{checker: k}
 	k.catchUps = catchUpChecker{checker: k, brokenAt: map[*node]Instant{}}

@@ -111,6 +111,7 @@ func (k *checker) beginLease(c *call) {
 		}
 		k.beginEnding(c, &ending{position: r.Position, fence: r.Fence})
 		k.doubtPlaces(c.facts.pool.id)
+		k.evictions[claimKey{rules.SlotKey(r.Pool, r.Position), r.Fence}] = true
 	case peer.ReadPool:
 		c.facts.certainLeases = k.certainLeases(c.facts.pool)
 	case peer.SetOut:

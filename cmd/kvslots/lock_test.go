@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"syscall"
@@ -119,6 +120,56 @@ func TestLockCommandLosesTheGateways(t *testing.T) {
 		t.Errorf("the command ran %s longer than its lock", -left)
 	}
 	p.want(t, "GET", "/health", "", 200, "ok")
+}
+
+// With default settings the command survives 25 s without a gateway, and ends before another client
+// gets the lock, by the server's record.
+func TestLockCommandSurvives(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	what := [][]string{{"lock", "nightly"}, {"sem", "jobs", "--limit", "1"}}
+	var all sync.WaitGroup
+	for _, one := range what {
+		all.Go(func() { testSurvives(t, p, one) })
+	}
+	all.Wait()
+}
+
+func testSurvives(t *testing.T, p *program, what []string) {
+	var mu sync.Mutex
+	var renewed time.Time // when the last renewal was forwarded
+	away := false
+	server := between(t, p, func(_ http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if away {
+			panic(http.ErrAbortHandler) // closes the connection
+		}
+		if strings.HasSuffix(r.URL.Path, "/renew") {
+			renewed = time.Now()
+		}
+		return false
+	})
+	out, code := start(t, underName([]string{"--server", server}, `while :; do `+showLife+`; done`, what...)...)
+	waitFor(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		away = !renewed.IsZero()
+		return away
+	})
+	others, free := start(t, underName([]string{"--server", p.url}, showLife, what...)...)
+	waitFor(t, func() bool { return strings.Contains(out.String(), "ending the command") })
+	if survived := time.Since(renewed); survived < 25*time.Second {
+		t.Errorf("%v: the command was ended %s after the last renewal", what, survived)
+	}
+	if got := <-code; got != exitLost {
+		t.Errorf("%v: exit code %d", what, got)
+	}
+	if got := <-free; got != 0 {
+		t.Errorf("%v: exit code %d of the next one", what, got)
+	}
+	if left := lastSign(others.String()).Sub(lastSign(out.String())); left < 0 {
+		t.Errorf("%v: the command ran %s longer than its lock", what, -left)
+	}
 }
 
 // After kill -9 the lock is free when its lease or its session ends.

@@ -207,7 +207,7 @@ func TestCommandsUsage(t *testing.T) {
 		{"limit without jid", []string{"limit", "acquire", "mail"}, "--jid is missing"},
 		{"limit 0", []string{"limit", "acquire", "mail", "--jid", "j", "--limit", "0"}, "between 1 and 1000"},
 		{"release whose", []string{"limit", "release", "mail/0"}, "either --jid, --revision or both"},
-		{"release both", []string{"limit", "release", "mail/0", "--jid", "j", "--force"}, "either --jid, --revision or both"},
+		{"release both", []string{"limit", "release", "mail/0", "--jid", "j", "--force"}, "--jid and --force exclude each other"},
 		{"release revision 0", []string{"limit", "release", "mail/0", "--revision", "0"}, "either --jid, --revision or both"},
 		{"release revision -1", []string{"limit", "release", "mail/0", "--revision", "-1"}, "--revision"},
 		{"limit run without a command", []string{"limit", "run", "mail"}, "the command is missing"},

@@ -176,7 +176,7 @@ func limitReleaseCommand(env settings.Environment) *cobra.Command {
 			flags.BoolVar(&whose.force, "force", false, "release the slot whichever job holds it")
 		},
 		func() error {
-			if (whose.jid == "" && whose.revision == 0) == !whose.force {
+			if whose.jid == "" && whose.revision == 0 && !whose.force {
 				return errors.New("either --jid, --revision or both are needed, or --force")
 			}
 			return nil

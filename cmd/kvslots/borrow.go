@@ -40,7 +40,7 @@ The exit code is 75 if no slot was free in time. To hold a slot while a command 
 func borrowCommand(env settings.Environment) *cobra.Command {
 	var t leaseTimes
 	command := newPoolCommand(env, "borrow [<pool>] [--ttl 30s] [--wait 5s]", "Borrow a slot", borrowHelp,
-		cobra.MaximumNArgs(1), t.addFlags,
+		arguments("[<pool>]"), t.addFlags,
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			ctx, release := untilSignal(ctx)
 			defer release()

@@ -137,7 +137,7 @@ func limitAcquireCommand(env settings.Environment) *cobra.Command {
 		"Take the first free slot of the limit <key>, and print its slot key, such as \"mail/0\". It does not wait: the exit\n"+
 			"code is 75 when all slots are taken. The slot is free again when it is released, or after --duration.\n"+
 			"To hold a slot while a command runs, use \"kvslots limit run\".",
-		cobra.ExactArgs(1),
+		arguments("<key>"),
 		func(flags *pflag.FlagSet) { u.addFlags(flags, ", and needed to release the slot") },
 		func() error {
 			if u.jid == "" {
@@ -169,7 +169,7 @@ func limitReleaseCommand(env settings.Environment) *cobra.Command {
 		"Release a slot, such as \"mail/0\", if the job --jid still holds it, or the acquisition with --revision, which\n"+
 			"\"acquire --json\" and \"list\" print. If both are given, both must match. If the slot is free, or another job holds\n"+
 			"it, the command does nothing and prints \"not held\", which is not an error.",
-		cobra.ExactArgs(1),
+		arguments("<slot>"),
 		func(flags *pflag.FlagSet) {
 			flags.StringVar(&whose.jid, "jid", "", "the --jid with which the slot was acquired")
 			flags.Uint64Var(&whose.revision, "revision", 0, "the revision of the acquisition")

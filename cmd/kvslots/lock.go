@@ -58,8 +58,8 @@ func newNamedCommand(env settings.Environment, use, short, long string, ownFlags
 			if err != nil {
 				return err
 			}
-			if len(before) != 1 {
-				return settings.Usagef("one name must come before the command")
+			if err := arguments("NAME")(command, before); err != nil {
+				return err
 			}
 			if limit := command.Flag("limit"); limit != nil && !limit.Changed {
 				return settings.Usagef("--limit is missing")

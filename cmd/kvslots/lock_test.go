@@ -81,8 +81,9 @@ func TestLockCommandUsage(t *testing.T) {
 		args []string
 	}{
 		{"the command is missing", []string{"lock", "a"}},
-		{"one name must come before", []string{"lock", "--", "true"}},
-		{"one name must come before", []string{"lock", "a", "b", "--", "true"}},
+		{"kvslots: NAME is missing\n", []string{"lock", "--", "true"}},
+		{"kvslots: NAME is missing\n", []string{"sem", "--limit", "1", "--", "true"}},
+		{"too many arguments: only NAME may be given", []string{"lock", "a", "b", "--", "true"}},
 		{"the name is wrong", []string{"lock", "a b", "--", "true"}},
 		{"--limit is missing", []string{"sem", "a", "--", "true"}},
 		{"--no-wait and --wait exclude", []string{"lock", "a", "-n", "-w", "5", "--", "true"}},

@@ -52,8 +52,8 @@ func runCommand(env settings.Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(before) > 1 {
-				return settings.Usagef("only the pool and flags may come before --")
+			if err := arguments("[<pool>]")(p.Command, before); err != nil {
+				return err
 			}
 			s, err := p.slots(o.leaseTimes, before, o.also)
 			if err != nil {

@@ -18,7 +18,7 @@ func watchCommand(env settings.Environment) *cobra.Command {
 	return newPoolCommand(env, "watch [<pool>]", "Print a line whenever a pool's state changes",
 		"Print the state of the pool, and a line after each change, until interrupted. The command asks the gateway every\n"+
 			"--interval, and does not see a change that is undone in between.",
-		cobra.MaximumNArgs(1),
+		arguments("[<pool>]"),
 		func(flags *pflag.FlagSet) {
 			flags.Var(settings.Duration(&every, 50*time.Millisecond, time.Hour), "interval", "how often to ask")
 		},

@@ -459,10 +459,10 @@ func TestExplain(t *testing.T) {
 		{wire.NewRefusal(409, http.Header{wire.ErrorHeader: {"no_slot"}}, []byte(`{"error":"no\u001b slot"}`)), "no? slot", false},
 		{&client.Unanswered{Err: errors.New("NATS: \u001b")}, "NATS: ?", true},
 		{client.ErrAnswerTimeout, "no gateway answered in time", true},
-		{&client.Unanswered{Err: io.EOF}, "the server closed the connection without an answer; is --server right?", true},
-		{client.ErrNotUnderstood, "the answer is not that of a gateway: is --server a kvslots gateway?", false},
+		{&client.Unanswered{Err: io.EOF}, "EOF; is --server right?", true},
+		{client.ErrNotUnderstood, "http://h: the answer is not that of a gateway; is --server a kvslots gateway?", false},
 	} {
-		err := (&lender{at: &settings.Gateway{}}).explain(c.err)
+		err := (&lender{at: &settings.Gateway{Server: "http://h"}}).explain(c.err)
 		if err.Error() != c.text || temporary(err) != c.temporary {
 			t.Errorf("%v is printed as %#v", c.err, err)
 		}

@@ -167,6 +167,39 @@ func TestCommandsInJSON(t *testing.T) {
 	})
 }
 
+// With --json every failure has one form, whatever has failed.
+func TestFailuresInJSON(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--auth-token", "hunter2")
+	closed := closedPort(t)
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		text string // a regular expression
+	}{
+		{"refused token", []string{"borrow", pool, "--server", p.url}, 1, "unauthorized; .* requires a token: give --auth-token-file"},
+		{"no pool", []string{"borrow", pool, "--server", p.url, "--auth-token", "hunter2"}, 1, "no such pool"},
+		{"no gateway", []string{"borrow", pool, "--server", "http://" + closed}, 1, "http://.*: connect: connection refused; is --server right, .*"},
+		{"no gateway for return", []string{"return", pool, pool, "--server", "http://" + closed}, 1, "http://.*: connect: connection refused; is --server right, .*"},
+		{"no NATS", []string{"inspect", pool, "--nats-url", "nats://" + closed}, 1, "NATS: .*"},
+		{"no NATS for a limit", []string{"limit", "list", "--nats-url", "nats://" + closed}, 1, "NATS: .*"},
+		{"no UUID", []string{"borrow", "p"}, 2, "<pool> must be a canonical UUID of 36 characters"},
+		{"no lease", []string{"renew"}, 2, "<lease> is missing"},
+		{"no backup", []string{"restore", filepath.Join(t.TempDir(), "none"), "--nats-url", "nats://" + closed}, 1, ".*no such file or directory"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := call(t, noEnv, append(c.args, "--json")...)
+			var failed wire.Failure
+			if err := json.Unmarshal([]byte(stdout), &failed); err != nil || code != c.code || !matches(c.text, failed.Error) {
+				t.Errorf("exit code %d, stdout %q, stderr %q, want %d, %q", code, stdout, stderr, c.code, c.text)
+			}
+			if !strings.HasPrefix(stderr, "kvslots: "+failed.Error+"\n") {
+				t.Errorf("another error on standard error: %q", stderr)
+			}
+		})
+	}
+}
+
 // anyLease replaces the values that differ from borrow to borrow.
 func anyLease(body string) string {
 	return regexp.MustCompile(`"(lease|position|expires_at_unix|fence)":("[^"]*"|\d+)`).ReplaceAllString(body, `"$1":…`)

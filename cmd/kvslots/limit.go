@@ -146,12 +146,17 @@ func limitAcquireCommand(env settings.Environment) *cobra.Command {
 			return nil
 		},
 		func(s *limitSubcommand, args []string) error {
+			defer withoutBrokenPipe()()
 			return s.with(func(ctx context.Context, l *cosmo.Limiter) error {
 				slot, err := u.acquire(ctx, l, args[0])
 				if err != nil {
 					return err
 				}
-				return report(s.OutOrStdout(), s.json, answerOf(slot), slot.Key)
+				if err = report(s.OutOrStdout(), s.json, answerOf(slot), slot.Key); err != nil { // the slot is known to no one
+					_, failed := l.Release(ctx, slot)
+					return errors.Join(err, failed)
+				}
+				return nil
 			})
 		})
 }

@@ -42,7 +42,7 @@ func (p *poolCommand) watch(ctx context.Context, from *lender, pool uuid.UUID, e
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, kvslots.ErrNoPool), err != nil && last == nil:
-			return p.fail(err)
+			return coded(err)
 		case err != nil: // an earlier request succeeded; a later one may again
 			tries.print(err)
 		case last == nil || *last != answer:

@@ -178,6 +178,9 @@ func TestLockCommandHandsOver(t *testing.T) {
 // With default settings the command survives 25 s without a gateway, and ends before another client
 // gets the lock, by the server's record.
 func TestLockCommandSurvives(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes the 30 s of a lease")
+	}
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	what := [][]string{{"lock", "nightly"}, {"sem", "jobs", "--limit", "1"}}
 	var all sync.WaitGroup

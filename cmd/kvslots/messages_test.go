@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -13,6 +15,8 @@ func TestMessages(t *testing.T) {
 	address := func(p *program) string { return p.url[strings.Index(p.url, "//")+2:] }
 	closed := closedPort(t)
 	other := closedPort(t)
+	closing := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer closing.Close()
 	named := "localhost" + strings.TrimPrefix(address(secure), "127.0.0.1")
 	secureNATS := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--nats-tls-cert", cert, "--nats-tls-key", key, "--nats-insecure")
 	namedNATS := strings.Replace(secureNATS.natsURL(t), "127.0.0.1", "localhost", 1)
@@ -24,7 +28,7 @@ func TestMessages(t *testing.T) {
 	}{
 		"refused":              {both, []string{"--server", "http://ann:hunter2@" + closed}, []string{"http://" + closed + ": ", "connection refused", "is --server right"}},
 		"two refused":          {both, []string{"--server", "http://" + closed + ",http://" + other}, []string{"http://" + closed + ": connect: connection refused", "http://" + other + ": connect: connection refused", "is --server right"}},
-		"two causes":           {inspect, []string{"--server", "http://" + closed + ",http://host.invalid"}, []string{"http://" + closed + ": connect: connection refused", "http://host.invalid: lookup host.invalid", "is --server right"}},
+		"two causes":           {inspect, []string{"--server", "http://" + closed + "," + closing.URL}, []string{"http://" + closed + ": connect: connection refused", closing.URL + ": the server closed the connection", "is --server right"}},
 		"NATS refused":         {inspect, []string{"--nats-url", "nats://ann:hunter2@" + closed}, []string{"nats://" + closed + ": connect: connection refused", "is --nats-url right"}},
 		"two of NATS":          {inspect, []string{"--nats-url", "nats://ann:hunter2@" + closed + ",nats://" + other}, []string{closed + ": connect: connection refused", other + ": connect: connection refused", "is --nats-url right"}},
 		"TLS expected":         {both, []string{"--server", "http://" + address(secure)}, []string{"http://" + address(secure) + ": ", "https://", "correct --server"}},

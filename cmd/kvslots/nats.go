@@ -20,7 +20,8 @@ func dialNATS(at *settings.NATS, more ...nats.Option) (*nats.Conn, error) {
 		return nil, err
 	}
 	dialer := &dialer{Dialer: net.Dialer{Timeout: settings.DialTimeout}}
-	nc, err := nats.Connect(at.URL, append(append(options, nats.SetCustomDialer(dialer)), more...)...)
+	options = append(options, nats.SetCustomDialer(dialer), nats.SkipHostLookup()) // the timeout is for all addresses of a name
+	nc, err := nats.Connect(at.URL, append(options, more...)...)
 	if err == nil {
 		return nc, nil
 	}

@@ -27,7 +27,7 @@ func (p poolAnswer) String() string {
 func (l leaseAnswer) ttl() time.Duration { return time.Duration(l.ExpiresIn) * time.Second }
 
 func addJSONFlag(flags *pflag.FlagSet, asJSON *bool) {
-	flags.BoolVar(asJSON, "json", false, "print a line of JSON")
+	flags.BoolVar(asJSON, "json", false, "print a line of JSON; an error, too")
 }
 
 // report prints a result: text for people, or body as a line of JSON.

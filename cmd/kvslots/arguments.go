@@ -15,6 +15,39 @@ import (
 const poolHelp = `The pool's UUID is its only credential, and other users of the machine can see command lines. So <pool> may also be
 @FILE, a file that contains the UUID (@- is standard input). Without <pool> the command takes it from KVSLOTS_POOL.`
 
+// arguments checks the number of arguments, and names the one that is missing. names are those of
+// the usage; the optional ones are in brackets.
+func arguments(names ...string) cobra.PositionalArgs {
+	var required []string
+	for _, name := range names {
+		if !strings.HasPrefix(name, "[") {
+			required = append(required, name)
+		}
+	}
+	return func(_ *cobra.Command, args []string) error {
+		switch given := len(args); {
+		case given < len(required):
+			return settings.Usagef("%s is missing", required[given])
+		case given > len(names):
+			return settings.Usagef("too many arguments: only %s may be given", strings.Join(names, " "))
+		}
+		return nil
+	}
+}
+
+// leaseArguments are the names of the arguments of commands about a lease.
+var leaseArguments = []string{"[<pool>]", "<lease>"}
+
+// poolAndLease returns the arguments for the pool and for the lease. An argument alone is the
+// lease, unless there is no pool then.
+func (p *poolCommand) poolAndLease(args []string) (pool, lease []string, err error) {
+	last := len(args) - 1
+	if last == 0 && p.env[settings.PoolVariable] == "" {
+		return nil, nil, settings.Usagef("<pool> or <lease> is missing: give both, or the pool in %s", settings.PoolVariable)
+	}
+	return args[:last], args[last:], nil
+}
+
 // secretArgument parses an argument that is a UUID, or @ and the name of a file that
 // contains a UUID.
 func secretArgument(command *cobra.Command, name, text string) (uuid.UUID, error) {

@@ -159,7 +159,7 @@ func TestBackupUsage(t *testing.T) {
 		code int
 		want string
 	}{
-		{"no file", []string{"backup"}, exitUsage, "accepts 1 arg(s)"},
+		{"no file", []string{"backup"}, exitUsage, "FILE is missing"},
 		{"two places", []string{"backup", "f", "--data-dir", dir, "--nats-url", "a"}, exitUsage, "--data-dir and --nats-url exclude each other"},
 		{"no directory", []string{"backup", "f", "--data-dir", ""}, exitUsage, "--data-dir must not be empty"},
 		{"password in the URL", []string{"backup", "f", "--nats-url", "http://u:hunter2@a"}, exitUsage, "--nats-url must be"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ const borrowHelp = `Borrow the lowest free slot, and print its lease as assignme
 
     eval "$(kvslots borrow --ttl 30s --wait 5s)" || exit
 
-Without a lease it prints "(exit 75)", or another exit code, so that eval fails.
+Without a lease it prints "(exit 75)", or another exit code, so that eval fails. A lease that cannot be printed is returned.
 
 With "--wait forever" kvslots waits without a limit. While no gateway can be reached, or gateways answer 429, 502, 503,
 504 or 507, kvslots tries again until --wait is over. It does not lose its place in the line when a gateway ends a wait after its own
@@ -40,10 +41,11 @@ The exit code is 75 if no slot was free in time. To hold a slot while a command 
 func borrowCommand(env settings.Environment) *cobra.Command {
 	var t leaseTimes
 	command := newPoolCommand(env, "borrow [<pool>] [--ttl 30s] [--wait 5s]", "Borrow a slot", borrowHelp,
-		cobra.MaximumNArgs(1), t.addFlags,
+		arguments("[<pool>]"), t.addFlags,
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			ctx, release := untilSignal(ctx)
 			defer release()
+			defer withoutBrokenPipe()()
 			s, err := p.slot(t, args)
 			if err != nil {
 				return err
@@ -56,10 +58,14 @@ func borrowCommand(env settings.Environment) *cobra.Command {
 					_ = s.returnOnce(context.WithoutCancel(ctx))
 				}
 				return unlessInterrupted(ctx, context.Cause(ctx))
-			case err == nil:
-				s.printShortfall()
+			case err != nil:
+				return coded(err)
 			}
-			return p.answer(err, s.lease)
+			s.printShortfall()
+			if err = p.answer(nil, s.lease); err != nil { // the lease is known to no one
+				return errors.Join(err, s.Return(ctx))
+			}
+			return nil
 		})
 	command.Annotations = map[string]string{evaluatedByShell: ""}
 	return command

@@ -167,6 +167,39 @@ func TestCommandsInJSON(t *testing.T) {
 	})
 }
 
+// With --json every failure has one form, whatever has failed.
+func TestFailuresInJSON(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--auth-token", "hunter2")
+	closed := closedPort(t)
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		text string // a regular expression
+	}{
+		{"refused token", []string{"borrow", pool, "--server", p.url}, 1, "unauthorized; .* requires a token: give --auth-token-file"},
+		{"no pool", []string{"borrow", pool, "--server", p.url, "--auth-token", "hunter2"}, 1, "no such pool"},
+		{"no gateway", []string{"borrow", pool, "--server", "http://" + closed}, 1, "http://.*: connect: connection refused; is --server right, .*"},
+		{"no gateway for return", []string{"return", pool, pool, "--server", "http://" + closed}, 1, "http://.*: connect: connection refused; is --server right, .*"},
+		{"no NATS", []string{"inspect", pool, "--nats-url", "nats://" + closed}, 1, "NATS: .*"},
+		{"no NATS for a limit", []string{"limit", "list", "--nats-url", "nats://" + closed}, 1, "NATS: .*"},
+		{"no UUID", []string{"borrow", "p"}, 2, "<pool> must be a canonical UUID of 36 characters"},
+		{"no lease", []string{"renew"}, 2, "<lease> is missing"},
+		{"no backup", []string{"restore", filepath.Join(t.TempDir(), "none"), "--nats-url", "nats://" + closed}, 1, ".*no such file or directory"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := call(t, noEnv, append(c.args, "--json")...)
+			var failed wire.Failure
+			if err := json.Unmarshal([]byte(stdout), &failed); err != nil || code != c.code || !matches(c.text, failed.Error) {
+				t.Errorf("exit code %d, stdout %q, stderr %q, want %d, %q", code, stdout, stderr, c.code, c.text)
+			}
+			if !strings.HasPrefix(stderr, "kvslots: "+failed.Error+"\n") {
+				t.Errorf("another error on standard error: %q", stderr)
+			}
+		})
+	}
+}
+
 // anyLease replaces the values that differ from borrow to borrow.
 func anyLease(body string) string {
 	return regexp.MustCompile(`"(lease|position|expires_at_unix|fence)":("[^"]*"|\d+)`).ReplaceAllString(body, `"$1":…`)
@@ -183,7 +216,17 @@ func TestCommandsUsage(t *testing.T) {
 		{"UUID without dashes", []string{"inspect", strings.ReplaceAll(pool, "-", "")}, "<pool> must be a canonical UUID"},
 		{"no count", []string{"register", pool}, "--count is missing"},
 		{"count too high", []string{"register", pool, "--count", "1001"}, "between 0 and 1000"},
-		{"no lease", []string{"return"}, "accepts between 1 and 2 arg(s)"},
+		{"return nothing", []string{"return"}, "kvslots: <lease> is missing\n"},
+		{"renew nothing", []string{"renew"}, "kvslots: <lease> is missing\n"},
+		{"return one of two", []string{"return", pool}, "<pool> or <lease> is missing: give both, or the pool in KVSLOTS_POOL"},
+		{"renew one of two", []string{"renew", pool}, "<pool> or <lease> is missing: give both, or the pool in KVSLOTS_POOL"},
+		{"return too much", []string{"return", pool, pool, pool}, "too many arguments: only [<pool>] <lease> may be given"},
+		{"inspect too much", []string{"inspect", pool, pool}, "too many arguments: only [<pool>] may be given"},
+		{"limit acquire nothing", []string{"limit", "acquire"}, "kvslots: <key> is missing\n"},
+		{"limit release nothing", []string{"limit", "release"}, "kvslots: <slot> is missing\n"},
+		{"backup nowhere", []string{"backup"}, "kvslots: FILE is missing\n"},
+		{"restore nothing", []string{"restore"}, "kvslots: FILE is missing\n"},
+		{"completion for nothing", []string{"completion"}, "kvslots: bash|zsh|fish is missing\n"},
 		{"lease no UUID", []string{"return", pool, "hunter2"}, "<lease> must be a canonical UUID"},
 		{"ttl 0", []string{"borrow", pool, "--ttl", "0"}, "between 1s and"},
 		{"fraction of ttl", []string{"borrow", pool, "--ttl", "1500ms"}, "whole seconds"},
@@ -199,7 +242,7 @@ func TestCommandsUsage(t *testing.T) {
 		{"run nothing", []string{"run", pool}, "the command is missing"},
 		{"run nothing after --", []string{"run", pool, "--"}, "the command is missing"},
 		{"run without --", []string{"run", pool, "true"}, "the command is missing"},
-		{"run with more before --", []string{"run", pool, "true", "--", "x"}, "only the pool"},
+		{"run with more before --", []string{"run", pool, "true", "--", "x"}, "too many arguments: only [<pool>] may be given"},
 		{"kill-after as long as ttl", []string{"run", pool, "--ttl", "5s", "--kill-after", "5s", "--", "true"}, "--kill-after must be less than --ttl"},
 		{"kill-after longer", []string{"run", pool, "--ttl", "5s", "--kill-after", "1m", "--", "true"}, "--kill-after must be less than --ttl"},
 		{"kill-after leaves nothing", []string{"run", pool, "--ttl", "5s", "--kill-after", "4800ms", "--", "true"}, "by more than 250ms"},
@@ -207,11 +250,11 @@ func TestCommandsUsage(t *testing.T) {
 		{"limit without jid", []string{"limit", "acquire", "mail"}, "--jid is missing"},
 		{"limit 0", []string{"limit", "acquire", "mail", "--jid", "j", "--limit", "0"}, "between 1 and 1000"},
 		{"release whose", []string{"limit", "release", "mail/0"}, "either --jid, --revision or both"},
-		{"release both", []string{"limit", "release", "mail/0", "--jid", "j", "--force"}, "either --jid, --revision or both"},
+		{"release both", []string{"limit", "release", "mail/0", "--jid", "j", "--force"}, "--jid and --force exclude each other"},
 		{"release revision 0", []string{"limit", "release", "mail/0", "--revision", "0"}, "either --jid, --revision or both"},
 		{"release revision -1", []string{"limit", "release", "mail/0", "--revision", "-1"}, "--revision"},
 		{"limit run without a command", []string{"limit", "run", "mail"}, "the command is missing"},
-		{"limit run without a key", []string{"limit", "run", "--", "true"}, "a key and flags, and nothing else"},
+		{"limit run without a key", []string{"limit", "run", "--", "true"}, "kvslots: <key> is missing\n"},
 		{"limit run without time", []string{"limit", "run", "mail", "--duration", "1s", "--kill-after", "750ms", "--", "true"}, "--kill-after must be less than --duration"},
 		{"limit replicas", []string{"limit", "list", "--replicas", "6"}, "between 1 and 5"},
 	} {
@@ -449,10 +492,10 @@ func TestExplain(t *testing.T) {
 		{wire.NewRefusal(409, http.Header{wire.ErrorHeader: {"no_slot"}}, []byte(`{"error":"no\u001b slot"}`)), "no? slot", false},
 		{&client.Unanswered{Err: errors.New("NATS: \u001b")}, "NATS: ?", true},
 		{client.ErrAnswerTimeout, "no gateway answered in time", true},
-		{&client.Unanswered{Err: io.EOF}, "the server closed the connection without an answer; is --server right?", true},
-		{client.ErrNotUnderstood, "the answer is not that of a gateway: is --server a kvslots gateway?", false},
+		{&client.Unanswered{Err: io.EOF}, "EOF; is --server right?", true},
+		{client.ErrNotUnderstood, "http://h: the answer is not that of a gateway; is --server a kvslots gateway?", false},
 	} {
-		err := (&lender{at: &settings.Gateway{}}).explain(c.err)
+		err := (&lender{at: &settings.Gateway{Server: "http://h"}}).explain(c.err)
 		if err.Error() != c.text || temporary(err) != c.temporary {
 			t.Errorf("%v is printed as %#v", c.err, err)
 		}

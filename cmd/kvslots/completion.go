@@ -10,7 +10,7 @@ func completionCommand() *cobra.Command {
 			"    source <(kvslots completion bash)\n" +
 			"    source <(kvslots completion zsh)\n" +
 			"    kvslots completion fish | source",
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args:      cobra.MatchAll(arguments("bash|zsh|fish"), cobra.OnlyValidArgs),
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		RunE: func(command *cobra.Command, args []string) error {
 			root, w := command.Root(), command.OutOrStdout()

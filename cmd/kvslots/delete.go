@@ -12,7 +12,7 @@ import (
 func deleteCommand(env settings.Environment) *cobra.Command {
 	return newPoolCommand(env, "delete [<pool>]", "Delete a pool with all its leases",
 		"Delete the pool. All its leases end at once. Deleting a pool that does not exist is not an error.",
-		cobra.MaximumNArgs(1), nil,
+		arguments("[<pool>]"), nil,
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			return p.with(args, func(from *lender, pool uuid.UUID) error {
 				answer, err := from.remove(ctx, pool)

@@ -12,7 +12,7 @@ import (
 func inspectCommand(env settings.Environment) *cobra.Command {
 	return newPoolCommand(env, "inspect [<pool>]", "Print the state of a pool",
 		"Print how many slots the pool has, how many are in use and available, and how many borrowers wait.",
-		cobra.MaximumNArgs(1), nil,
+		arguments("[<pool>]"), nil,
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			return p.with(args, func(from *lender, pool uuid.UUID) error {
 				answer, err := from.inspect(ctx, pool)

@@ -2,17 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"slices"
 	"strings"
-	"syscall"
 	"time"
-	"unicode"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
@@ -59,29 +51,6 @@ func dial(at *settings.Gateway) (*lender, error) {
 		return nil, err
 	}
 	return &lender{client: over.Once(), at: at, timeout: httpTimeout}, nil
-}
-
-func dialNATS(at *settings.NATS, more ...nats.Option) (*nats.Conn, error) {
-	options, err := at.Options()
-	if err != nil {
-		return nil, err
-	}
-	nc, err := nats.Connect(at.URL, append(options, more...)...)
-	if err == nil {
-		return nc, nil
-	}
-	failed := fmt.Errorf("NATS: %s: %w", at.Shown(), settings.WithoutPath(err))
-	if unreachable(err) {
-		return nil, &client.Unanswered{Err: fmt.Errorf("%w; is --nats-url right, and a server running there?", failed)}
-	}
-	return nil, failed
-}
-
-// unreachable reports whether a connection failed before a server answered.
-func unreachable(err error) bool {
-	known := []error{nats.ErrNoServers, nats.ErrTimeout, nats.ErrConnectionClosed, io.EOF}
-	_, ok := errors.AsType[net.Error](err)
-	return ok || slices.ContainsFunc(known, func(e error) bool { return errors.Is(err, e) })
 }
 
 func (l *lender) close() {
@@ -182,66 +151,4 @@ func whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Conte
 		disconnect(nil)
 		nc.RemoveStatusListener(changes)
 	}
-}
-
-// explain returns an error that is fit to be printed, with the flag that may be wrong.
-func (l *lender) explain(err error) error {
-	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
-		refused.Text = printable(refused.Text)
-		if hint := l.hint(refused); hint != "" {
-			refused.Text = refused.Error() + hint
-		}
-		return refused
-	}
-	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
-	switch unanswered, ok := errors.AsType[*client.Unanswered](err); {
-	case errors.Is(err, client.ErrNotUnderstood) && l.nats == nil:
-		return errors.New("the answer is not that of a gateway: is --server a kvslots gateway?")
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return &client.Unanswered{Err: errors.New("the server closed the connection without an answer; is --server right?")}
-	case ok && errors.Is(err, syscall.ECONNREFUSED):
-		return &client.Unanswered{Err: errors.New(printable(unanswered.Error()) + "; is --server right, and a gateway running there?")}
-	case ok:
-		return &client.Unanswered{Err: errors.New(printable(unanswered.Error()))}
-	case certificate:
-		return fmt.Errorf("%w; --tls-ca names the authorities to trust", err)
-	case errors.Is(err, client.ErrTLS), errors.Is(err, client.ErrNoTLS):
-		return fmt.Errorf("%w: correct --server", err)
-	}
-	return err
-}
-
-// hint returns what may be wrong if a gateway refuses a request so.
-func (l *lender) hint(refused *wire.Refusal) string {
-	switch {
-	case l.nats != nil:
-		return ""
-	case refused.Text == "" && refused.Status < http.StatusBadRequest:
-		return ", a redirect; is --server right?"
-	case refused.Status == http.StatusUnauthorized && l.at.Token.Given():
-		return "; the token of --auth-token or --auth-token-file is not one of " + l.at.Shown()
-	case refused.Status == http.StatusUnauthorized:
-		return "; " + l.at.Shown() + " requires a token: give --auth-token-file"
-	case errors.Is(refused, errors.ErrUnsupported) && l.at.HasPath():
-		return "; --server must be " + l.at.Shown() + ", without a path such as /l"
-	}
-	return ""
-}
-
-// maxText is the maximal length of a server's text in an error, in characters.
-const maxText = 200
-
-// printable replaces characters that control a terminal, and cuts long texts: the text
-// may come from any server.
-func printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, text)
-	if runes := []rune(text); len(runes) > maxText {
-		text = string(runes[:maxText]) + "…"
-	}
-	return text
 }

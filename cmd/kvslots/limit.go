@@ -137,7 +137,7 @@ func limitAcquireCommand(env settings.Environment) *cobra.Command {
 		"Take the first free slot of the limit <key>, and print its slot key, such as \"mail/0\". It does not wait: the exit\n"+
 			"code is 75 when all slots are taken. The slot is free again when it is released, or after --duration.\n"+
 			"To hold a slot while a command runs, use \"kvslots limit run\".",
-		cobra.ExactArgs(1),
+		arguments("<key>"),
 		func(flags *pflag.FlagSet) { u.addFlags(flags, ", and needed to release the slot") },
 		func() error {
 			if u.jid == "" {
@@ -146,12 +146,17 @@ func limitAcquireCommand(env settings.Environment) *cobra.Command {
 			return nil
 		},
 		func(s *limitSubcommand, args []string) error {
+			defer withoutBrokenPipe()()
 			return s.with(func(ctx context.Context, l *cosmo.Limiter) error {
 				slot, err := u.acquire(ctx, l, args[0])
 				if err != nil {
 					return err
 				}
-				return report(s.OutOrStdout(), s.json, answerOf(slot), slot.Key)
+				if err = report(s.OutOrStdout(), s.json, answerOf(slot), slot.Key); err != nil { // the slot is known to no one
+					_, failed := l.Release(ctx, slot)
+					return errors.Join(err, failed)
+				}
+				return nil
 			})
 		})
 }
@@ -169,14 +174,14 @@ func limitReleaseCommand(env settings.Environment) *cobra.Command {
 		"Release a slot, such as \"mail/0\", if the job --jid still holds it, or the acquisition with --revision, which\n"+
 			"\"acquire --json\" and \"list\" print. If both are given, both must match. If the slot is free, or another job holds\n"+
 			"it, the command does nothing and prints \"not held\", which is not an error.",
-		cobra.ExactArgs(1),
+		arguments("<slot>"),
 		func(flags *pflag.FlagSet) {
 			flags.StringVar(&whose.jid, "jid", "", "the --jid with which the slot was acquired")
 			flags.Uint64Var(&whose.revision, "revision", 0, "the revision of the acquisition")
 			flags.BoolVar(&whose.force, "force", false, "release the slot whichever job holds it")
 		},
 		func() error {
-			if (whose.jid == "" && whose.revision == 0) == !whose.force {
+			if whose.jid == "" && whose.revision == 0 && !whose.force {
 				return errors.New("either --jid, --revision or both are needed, or --force")
 			}
 			return nil

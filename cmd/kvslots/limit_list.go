@@ -27,7 +27,7 @@ func limitListCommand(env settings.Environment) *cobra.Command {
 	return newLimitSubcommand(env, "list [<key>]", "List the slots of limits that are held",
 		"List the slots in the bucket that jobs hold, in the order of their acquisition, or only those of the limit <key>.\n"+
 			"Each has a line with the job's id, the time since the acquisition, the duration and the revision.",
-		cobra.MaximumNArgs(1), func(*pflag.FlagSet) {}, func() error { return nil },
+		arguments("[<key>]"), func(*pflag.FlagSet) {}, func() error { return nil },
 		func(s *limitSubcommand, args []string) error {
 			return s.with(func(ctx context.Context, l *cosmo.Limiter) error {
 				for held, err := range l.Held(ctx) {

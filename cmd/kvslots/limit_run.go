@@ -48,8 +48,8 @@ func limitRunCommand(env settings.Environment) *cobra.Command {
 			if dash < 0 || dash == len(args) {
 				return settings.Usagef("the command is missing: put it after --")
 			}
-			if dash != 1 {
-				return settings.Usagef("a key and flags, and nothing else, must come before --")
+			if err := arguments("<key>")(c.Command, args[:dash]); err != nil {
+				return err
 			}
 			if s.jid == "" {
 				s.jid = defaultJobID()

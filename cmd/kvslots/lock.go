@@ -14,8 +14,9 @@ import (
 )
 
 const lockHelp = `The lock belongs to a session, which kvslots keeps alive and ends with the command. If kvslots is killed, the lock is free
-when its lease ends, or its session: after --ttl, at most. A session ends when no gateway has heard of it for its idle time
-(--http-session-idle-timeout of the gateway), so a longer --ttl than that is shortened to it.
+when its lease ends, or its session: after --ttl, at most. A session ends when no gateway has heard of it for twice the
+gateway's --http-session-idle-timeout, 40 s by default, so a longer --ttl than that is shortened to it. With the default
+--ttl of 30s the command survives 25 s without a gateway.
 
 The command has KVSLOTS_FENCE in its environment, and none of the variables with credentials of kvslots. It is ended before
 the lock can be another's. All this, the signals and the exit codes are as with "kvslots run"; see its help.
@@ -57,8 +58,8 @@ func newNamedCommand(env settings.Environment, use, short, long string, ownFlags
 			if err != nil {
 				return err
 			}
-			if len(before) != 1 {
-				return settings.Usagef("one name must come before the command")
+			if err := arguments("NAME")(command, before); err != nil {
+				return err
 			}
 			if limit := command.Flag("limit"); limit != nil && !limit.Changed {
 				return settings.Usagef("--limit is missing")

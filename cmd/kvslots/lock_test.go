@@ -4,6 +4,11 @@ package main
 
 import (
 	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,6 +19,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // underName returns the arguments of "kvslots lock" or "kvslots sem" for a shell script.
@@ -75,12 +81,14 @@ func TestLockCommandUsage(t *testing.T) {
 		args []string
 	}{
 		{"the command is missing", []string{"lock", "a"}},
-		{"one name must come before", []string{"lock", "--", "true"}},
-		{"one name must come before", []string{"lock", "a", "b", "--", "true"}},
+		{"kvslots: NAME is missing\n", []string{"lock", "--", "true"}},
+		{"kvslots: NAME is missing\n", []string{"sem", "--limit", "1", "--", "true"}},
+		{"too many arguments: only NAME may be given", []string{"lock", "a", "b", "--", "true"}},
 		{"the name is wrong", []string{"lock", "a b", "--", "true"}},
 		{"--limit is missing", []string{"sem", "a", "--", "true"}},
 		{"--no-wait and --wait exclude", []string{"lock", "a", "-n", "-w", "5", "--", "true"}},
 		{"--command and a command after -- exclude", []string{"lock", "a", "-c", "true", "--", "true"}},
+		{"--command and a command after -- exclude", []string{"run", pool, "-c", "true", "--", "true"}},
 		{"--also must be another name", []string{"lock", "a", "--also", "a", "--", "true"}},
 		{"--also must be another pool", []string{"run", pool, "--also", strings.ToUpper(pool), "--", "true"}},
 		{"use kvslots lock NAME", []string{"run", "nightly", "--", "true"}},
@@ -119,6 +127,105 @@ func TestLockCommandLosesTheGateways(t *testing.T) {
 		t.Errorf("the command ran %s longer than its lock", -left)
 	}
 	p.want(t, "GET", "/health", "", 200, "ok")
+}
+
+// Two gateways hand a lock from one command to the next. The log has the time between them.
+func TestLockCommandHandsOver(t *testing.T) {
+	const handovers = 20
+	_, nats := runNATS(t, jetStreamOptions(t))
+	gateways := []*program{startServe(t, noEnv, "--nats-url", nats), startServe(t, noEnv, "--nats-url", nats)}
+	for name, transport := range map[string]func(p *program) []string{
+		"http": func(p *program) []string { return []string{"--server", p.url} },
+		"nats": func(*program) []string { return []string{"--nats-url", nats} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			lock := func(i int) (out *logtest.Output, code chan int, end string) {
+				end = filepath.Join(dir, strconv.Itoa(i))
+				script := `date +alive%s%N; while ! [ -e ` + end + ` ]; do sleep 0.01; done; date +alive%s%N`
+				out, code = start(t, underName(transport(gateways[i%len(gateways)]), script, "lock", "nightly")...)
+				return out, code, end
+			}
+			var took []time.Duration
+			holder, code, end := lock(0)
+			waitFor(t, func() bool { return !lastSign(holder.String()).IsZero() })
+			for i := range handovers {
+				waiter, next, nextEnd := lock(i + 1)
+				gateways[0].eventually(t, "/v1/stats", `"waiters":1`)
+				if err := os.WriteFile(end, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if got := <-code; got != 0 {
+					t.Fatalf("exit code %d:\n%s", got, holder)
+				}
+				waitFor(t, func() bool { return !lastSign(waiter.String()).IsZero() })
+				took = append(took, lastSign(waiter.String()).Sub(lastSign(holder.String())))
+				holder, code, end = waiter, next, nextEnd
+			}
+			if err := os.WriteFile(end, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			<-code
+			slices.Sort(took)
+			if took[0] < 0 {
+				t.Errorf("a command began %s before the end of the last one", -took[0])
+			}
+			t.Logf("%d handovers: median %s, at most %s", handovers, took[handovers/2], took[handovers-1])
+		})
+	}
+}
+
+// With default settings the command survives 25 s without a gateway, and ends before another client
+// gets the lock, by the server's record.
+func TestLockCommandSurvives(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes the 30 s of a lease")
+	}
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	what := [][]string{{"lock", "nightly"}, {"sem", "jobs", "--limit", "1"}}
+	var all sync.WaitGroup
+	for _, one := range what {
+		all.Go(func() { testSurvives(t, p, one) })
+	}
+	all.Wait()
+}
+
+func testSurvives(t *testing.T, p *program, what []string) {
+	var mu sync.Mutex
+	var renewed time.Time // when the last renewal was forwarded
+	away := false
+	server := between(t, p, func(_ http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if away {
+			panic(http.ErrAbortHandler) // closes the connection
+		}
+		if strings.HasSuffix(r.URL.Path, "/renew") {
+			renewed = time.Now()
+		}
+		return false
+	})
+	out, code := start(t, underName([]string{"--server", server}, `while :; do `+showLife+`; done`, what...)...)
+	waitFor(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		away = !renewed.IsZero()
+		return away
+	})
+	others, free := start(t, underName([]string{"--server", p.url}, showLife, what...)...)
+	waitFor(t, func() bool { return strings.Contains(out.String(), "ending the command") })
+	if survived := time.Since(renewed); survived < 25*time.Second {
+		t.Errorf("%v: the command was ended %s after the last renewal", what, survived)
+	}
+	if got := <-code; got != exitLost {
+		t.Errorf("%v: exit code %d", what, got)
+	}
+	if got := <-free; got != 0 {
+		t.Errorf("%v: exit code %d of the next one", what, got)
+	}
+	if left := lastSign(others.String()).Sub(lastSign(out.String())); left < 0 {
+		t.Errorf("%v: the command ran %s longer than its lock", what, -left)
+	}
 }
 
 // After kill -9 the lock is free when its lease or its session ends.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 func main() {
@@ -35,8 +36,24 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitDone
 	}
-	code := printError(command, started, err, stderr)
-	if _, evaluated := command.Annotations[evaluatedByShell]; evaluated && command.Flag("json").Value.String() == "false" {
+	defer withoutBrokenPipe()()
+	// Before a command has started, an error is cobra's and about the arguments.
+	_, usage := errors.AsType[settings.UsageError](err)
+	usage = usage || !started
+	code, text := failure(command, usage, err)
+	if text != "" {
+		fmt.Fprintf(stderr, "kvslots: %s\n", text)
+	}
+	if usage {
+		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", command.CommandPath())
+	}
+	_, evaluated := command.Annotations[evaluatedByShell]
+	switch asJSON := command.Flag("json"); {
+	case asJSON != nil && asJSON.Value.String() == "true":
+		if text != "" {
+			_ = report(stdout, true, wire.Failure{Error: text}, "")
+		}
+	case evaluated:
 		fmt.Fprintf(stdout, "(exit %d)\n", code)
 	}
 	return code
@@ -46,21 +63,20 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // it prints a line that fails with its exit code: eval succeeds with no line.
 const evaluatedByShell = "evaluated by a shell"
 
-// printError prints the error of a command, and returns the exit code.
-func printError(command *cobra.Command, started bool, err error, stderr io.Writer) int {
-	// Before a command has started, an error is cobra's and about the arguments.
-	if _, usage := errors.AsType[settings.UsageError](err); usage || !started {
-		fmt.Fprintf(stderr, "kvslots: %s\nRun '%s --help' for usage.\n", withoutIDs(settings.ErrorText(command.Flags(), err)), command.CommandPath())
-		return exitUsage
+// failure returns the exit code of a command that has failed, and the error's text, which is "" if
+// the exit code is enough.
+func failure(command *cobra.Command, usage bool, err error) (code int, text string) {
+	if usage {
+		return exitUsage, withoutIDs(settings.ErrorText(command.Flags(), err))
 	}
-	code := exitFailed
+	code = exitFailed
 	if coded, ok := errors.AsType[exitError](err); ok {
 		code, err = coded.code, coded.error
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "kvslots: %s\n", settings.ErrorText(command.Flags(), err))
+		text = settings.ErrorText(command.Flags(), err)
 	}
-	return code
+	return code, text
 }
 
 func rootCommand(env settings.Environment) *cobra.Command {

@@ -20,7 +20,7 @@ func manCommand() *cobra.Command {
 		Use:    "man <directory>",
 		Short:  "Write man pages and completions below a directory, such as /usr/share",
 		Hidden: true,
-		Args:   cobra.ExactArgs(1),
+		Args:   arguments("<directory>"),
 		RunE: func(command *cobra.Command, args []string) error {
 			b := buildOf(debug.ReadBuildInfo())
 			header := &doc.GenManHeader{Section: "1", Source: "kvslots " + b.version, Manual: "kvslots"}

@@ -22,27 +22,29 @@ type ownSession struct {
 	mu      sync.Mutex
 	from    *lender          // nil until connected
 	session *kvslots.Session // nil until created
-	idle    time.Duration    // the session's
+	lives   time.Duration    // for how long the session lives without a request
 }
 
 // pinged is what a session is kept alive with. Closing the session only ends the pings: the end
 // of the session is the return of what it holds.
 type pinged struct {
 	*client.Client
-	idle *time.Duration
+	lives *time.Duration
 }
 
-func (p pinged) CreateSession(ctx context.Context, opts ...kvslots.Option) (id string, idle time.Duration, err error) {
-	id, idle, err = p.Client.CreateSession(ctx, opts...)
-	*p.idle = idle
-	return id, idle, err
+// CreateSession returns the time after which a gateway ends the session, which is twice the time
+// within which it asks for a ping.
+func (p pinged) CreateSession(ctx context.Context, opts ...kvslots.Option) (id string, lives time.Duration, err error) {
+	id, idle, err := p.Client.CreateSession(ctx, opts...)
+	*p.lives = 2 * idle
+	return id, *p.lives, err
 }
 
 func (pinged) EndSession(context.Context, string) error { return nil }
 
-// open returns the lender and the session's id, after it has connected and created a session if
-// there is none.
-func (o *ownSession) open(ctx context.Context) (from *lender, id string, idle time.Duration, err error) {
+// open returns the lender, the session's id, and for how long it lives without a request, after it
+// has connected and created a session if there is none.
+func (o *ownSession) open(ctx context.Context) (from *lender, id string, lives time.Duration, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.from == nil {
@@ -55,13 +57,13 @@ func (o *ownSession) open(ctx context.Context) (from *lender, id string, idle ti
 	}
 	if o.session == nil {
 		o.session, err = ask(ctx, o.from, 0, func(ctx context.Context) (*kvslots.Session, error) {
-			return kvslots.NewSession(ctx, pinged{o.from.client, &o.idle})
+			return kvslots.NewSession(ctx, pinged{o.from.client, &o.lives})
 		})
 		if err != nil {
 			return nil, "", 0, err
 		}
 	}
-	return o.from, o.session.ID(), o.idle, nil
+	return o.from, o.session.ID(), o.lives, nil
 }
 
 // drop forgets the session, unless there is a newer one.
@@ -123,18 +125,18 @@ func (n *named) Borrow(ctx context.Context) (lease underlease.Lease, err error) 
 }
 
 // asked returns the ttl to ask for. What a session holds ends with it, at the latest.
-func (n *named) asked(idle time.Duration) time.Duration { return min(n.leaseTimes.ttl, idle) }
+func (n *named) asked(lives time.Duration) time.Duration { return min(n.leaseTimes.ttl, lives) }
 
 func (n *named) acquire(ctx context.Context, key kvslots.Option) (lease underlease.Lease, err error) {
 	ctx, cancel := n.bounded(ctx)
 	defer cancel()
-	from, session, idle, err := n.in.open(ctx)
+	from, session, lives, err := n.in.open(ctx)
 	if err != nil {
 		return lease, err
 	}
 	wait, sent, sentAt := n.left(), boottime.Now(), time.Now()
 	g, err := ask(ctx, from, wait, func(ctx context.Context) (kvslots.Grant, error) {
-		return from.client.Acquire(ctx, session, n.on, n.asked(idle), wait, key)
+		return from.client.Acquire(ctx, session, n.on, n.asked(lives), wait, key)
 	})
 	if errors.Is(err, kvslots.ErrSessionGone) {
 		n.in.drop(session)
@@ -157,7 +159,7 @@ func (n *named) granted(ttl, began time.Duration) underlease.Lease {
 func (n *named) Renew(ctx context.Context) (underlease.Lease, error) {
 	sent := boottime.Now()
 	left, err := ask(ctx, n.in.from, 0, func(ctx context.Context) (time.Duration, error) {
-		return n.in.from.client.Extend(ctx, n.session, n.on, n.grant.Token, n.asked(n.in.idle))
+		return n.in.from.client.Extend(ctx, n.session, n.on, n.grant.Token, n.asked(n.in.lives))
 	})
 	switch {
 	case err == nil:
@@ -205,7 +207,7 @@ func (n *named) endSession(ctx context.Context) error {
 }
 
 func (n *named) printShortfall() {
-	if n.ttl < n.leaseTimes.ttl && n.ttl < n.in.idle {
+	if n.ttl < n.leaseTimes.ttl && n.ttl < n.in.lives {
 		fmt.Fprintf(n.stderr, "kvslots: the gateway granted a lease of only %s, not of %s\n",
 			settings.FormatDuration(n.ttl), settings.FormatDuration(n.leaseTimes.ttl))
 	}

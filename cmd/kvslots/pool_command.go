@@ -12,7 +12,6 @@ import (
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // poolCommand is a command that sends requests about a pool to a gateway.
@@ -48,7 +47,7 @@ func newPoolCommand(env settings.Environment, use, short, long string, args cobr
 	if ownFlags != nil {
 		ownFlags(p.Flags())
 	}
-	p.Flags().BoolVar(&p.json, "json", false, "print the body of the answer over HTTP, a line of JSON")
+	p.Flags().BoolVar(&p.json, "json", false, "print the body of the answer over HTTP, a line of JSON; an error, too")
 	p.at.AddFlags(p.Flags())
 	return p.Command
 }
@@ -83,20 +82,14 @@ func (p *poolCommand) with(args []string, do func(from *lender, pool uuid.UUID) 
 // answer prints a result, or fails with err.
 func (p *poolCommand) answer(err error, body fmt.Stringer) error {
 	if err != nil {
-		return p.fail(err)
+		return coded(err)
 	}
 	return report(p.OutOrStdout(), p.json, body, body.String())
 }
 
-// fail returns the error with the exit code that scripts depend on. With --json it first
-// prints the body of a gateway's refusal.
-func (p *poolCommand) fail(err error) error {
-	if refused, ok := errors.AsType[*wire.Refusal](err); ok && p.json {
-		if err := report(p.OutOrStdout(), true, wire.Failure{Error: refused.Error()}, ""); err != nil {
-			return err
-		}
-	}
-	if _, coded := errors.AsType[exitError](err); !coded && errors.Is(err, kvslots.ErrNoSlot) {
+// coded returns the error of a gateway with the exit code that scripts depend on.
+func coded(err error) error {
+	if _, ok := errors.AsType[exitError](err); !ok && errors.Is(err, kvslots.ErrNoSlot) {
 		return exitError{exitNoSlot, err}
 	}
 	return err

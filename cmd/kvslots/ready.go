@@ -6,19 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots/client"
 )
-
-// maxReadiness bounds how much is read of the answer of /ready, in bytes.
-const maxReadiness = 4 << 10
 
 // readyCommand is for health checks of containers, whose image has no shell and no curl.
 func readyCommand(env settings.Environment) *cobra.Command {
@@ -39,7 +35,7 @@ func readyCommand(env settings.Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sync, err := askAnyReady(ctx, from.Servers(), config)
+			sync, err := askAnyReady(ctx, &from, config)
 			if err != nil {
 				return err
 			}
@@ -53,12 +49,13 @@ func readyCommand(env settings.Environment) *cobra.Command {
 }
 
 // askAnyReady asks servers in turn, until one is ready, and gives each an equal share of the time.
-func askAnyReady(ctx context.Context, servers []string, config *tls.Config) (sync string, err error) {
+func askAnyReady(ctx context.Context, from *settings.Gateway, config *tls.Config) (sync string, err error) {
 	var failed []error
+	servers := from.Servers()
 	for i, server := range servers {
 		end, _ := ctx.Deadline()
 		within, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(len(servers)-i))
-		sync, err := askReady(within, server, config)
+		sync, err := askReady(within, &lender{at: &settings.Gateway{Server: server}}, config)
 		cancel()
 		if err == nil {
 			return sync, nil
@@ -70,30 +67,39 @@ func askAnyReady(ctx context.Context, servers []string, config *tls.Config) (syn
 
 // askReady returns what a gateway that is ready says about its durability. Otherwise
 // the error says why it is not ready.
-func askReady(ctx context.Context, server string, config *tls.Config) (sync string, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(server, "/")+"/ready", nil)
+func askReady(ctx context.Context, from *lender, config *tls.Config) (sync string, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(from.at.Server, "/")+"/ready", nil)
 	if err != nil {
 		return "", err
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}}
-	answer, err := client.Do(r)
-	if err != nil {
-		if failed, ok := errors.AsType[*url.Error](err); ok { // the URL may contain a password
-			err = failed.Err
-		}
-		return "", fmt.Errorf("no answer: %w", err)
+	answer, content, err := client.Exchange(&http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}}, r)
+	switch {
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("%s: no answer in time; --timeout may be too short", from.at.Shown())
+	case err != nil:
+		return "", from.explain(err)
 	}
-	defer answer.Body.Close()
 	var body struct{ Status, Sync, Reason string }
-	err = json.NewDecoder(io.LimitReader(answer.Body, maxReadiness)).Decode(&body)
+	err = json.Unmarshal(content, &body)
 	reason := body.Status
 	switch {
 	case err == nil && answer.StatusCode == http.StatusOK && body.Status == "ready":
 		return body.Sync, nil
 	case err != nil || body.Status == "":
-		reason = answer.Status
+		reason = answer.Status + from.notGateway(answer.StatusCode)
 	case body.Reason != "":
 		reason += ": " + body.Reason
 	}
-	return "", fmt.Errorf("not ready: %s", reason)
+	return "", fmt.Errorf("%s: not ready: %s", from.at.Shown(), printable(reason))
+}
+
+// notGateway returns what may be wrong if an answer to /ready is not that of a gateway.
+func (l *lender) notGateway(status int) string {
+	switch {
+	case l.at.HasPath():
+		return l.pathHint()
+	case status == http.StatusUnauthorized:
+		return "; a gateway requires no token for this: is --server right?"
+	}
+	return "; is --server a kvslots gateway?"
 }

@@ -16,7 +16,7 @@ func TestReady(t *testing.T) {
 	}
 	p.stop()
 	p.exitCode(t)
-	wantCall(t, exitFailed, "", "kvslots: no answer: .*connection refused\n", "ready", "--server", p.url)
+	wantCall(t, exitFailed, "", "kvslots: http://[0-9.:]+: connect: connection refused; is --server right, and a gateway running there\\?\n", "ready", "--server", p.url)
 }
 
 func TestNotReady(t *testing.T) {
@@ -26,12 +26,12 @@ func TestNotReady(t *testing.T) {
 		body   string // "" means that the gateway does not answer
 		stderr string
 	}{
-		{"draining", 503, `{"status":"draining"}`, "not ready: draining\n"},
-		{"unavailable", 503, `{"status":"unavailable","reason":"no leader"}`, "not ready: unavailable: no leader\n"},
-		{"another server", 200, `hello`, "not ready: 200 OK\n"},
-		{"a page of JSON", 200, `{"hello":1}`, "not ready: 200 OK\n"},
-		{"a redirect", 302, `{}`, "not ready: 302 Found\n"},
-		{"no answer", 0, "", "no answer: context deadline exceeded\n"},
+		{"draining", 503, `{"status":"draining"}`, ": not ready: draining\n"},
+		{"unavailable", 503, `{"status":"unavailable","reason":"no leader"}`, ": not ready: unavailable: no leader\n"},
+		{"another server", 200, `hello`, ": not ready: 200 OK; is --server a kvslots gateway\\?\n"},
+		{"a page of JSON", 200, `{"hello":1}`, ": not ready: 200 OK; is --server a kvslots gateway\\?\n"},
+		{"a redirect", 302, `{}`, ": not ready: 302 Found; is --server a kvslots gateway\\?\n"},
+		{"no answer", 0, "", ": no answer in time; --timeout may be too short\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +47,7 @@ func TestNotReady(t *testing.T) {
 			if c.body == "" {
 				timeout = "10ms"
 			}
-			wantCall(t, exitFailed, "", "kvslots: "+c.stderr, "ready", "--server", server.URL, "--timeout", timeout)
+			wantCall(t, exitFailed, "", "kvslots: "+server.URL+c.stderr, "ready", "--server", server.URL, "--timeout", timeout)
 		})
 	}
 }

@@ -16,7 +16,7 @@ func registerCommand(env settings.Environment) *cobra.Command {
 	return newPoolCommand(env, "register [<pool>] --count N", "Register a pool, or change its count",
 		"Register the pool under a UUID of your choice, with count slots; or change the count of a registered pool.\n"+
 			"A lower count ends no lease: the pool lends no slot until fewer than count are in use.",
-		cobra.MaximumNArgs(1),
+		arguments("[<pool>]"),
 		func(flags *pflag.FlagSet) {
 			flags.Var(settings.Number(&count, 0, kvslots.MaxCount), "count", "number of slots, 0 to 1000")
 		},

@@ -15,14 +15,17 @@ func renewCommand(env settings.Environment) *cobra.Command {
 	return newPoolCommand(env, "renew [<pool>] <lease> [--ttl 30s]", "Renew a lease",
 		"Set the end of a lease to --ttl from now, and print it as \"kvslots borrow\" does. A lease that has ended is not renewed,\n"+
 			"which is an error. <lease> may also be @FILE.",
-		cobra.RangeArgs(1, 2), func(flags *pflag.FlagSet) { t.addTTL(flags) },
+		arguments(leaseArguments...), func(flags *pflag.FlagSet) { t.addTTL(flags) },
 		func(ctx context.Context, p *poolCommand, args []string) error {
-			last := len(args) - 1
-			lease, err := secretArgument(p.Command, "<lease>", args[last])
+			before, last, err := p.poolAndLease(args)
 			if err != nil {
 				return err
 			}
-			return p.with(args[:last], func(from *lender, pool uuid.UUID) error {
+			lease, err := secretArgument(p.Command, "<lease>", last[0])
+			if err != nil {
+				return err
+			}
+			return p.with(before, func(from *lender, pool uuid.UUID) error {
 				answer, err := from.renew(ctx, pool, lease, t.ttl)
 				return p.answer(err, answer)
 			})

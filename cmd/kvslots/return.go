@@ -13,14 +13,17 @@ func returnCommand(env settings.Environment) *cobra.Command {
 	return newPoolCommand(env, "return [<pool>] <lease>", "Return a lease before it ends",
 		"Return a lease. The next borrower in line gets the slot. If the lease is unknown, was returned, or has expired, the\n"+
 			"command prints \"not held\", which is not an error: the command can safely be repeated. <lease> may also be @FILE.",
-		cobra.RangeArgs(1, 2), nil,
+		arguments(leaseArguments...), nil,
 		func(ctx context.Context, p *poolCommand, args []string) error {
-			last := len(args) - 1
-			lease, err := secretArgument(p.Command, "<lease>", args[last])
+			before, last, err := p.poolAndLease(args)
 			if err != nil {
 				return err
 			}
-			return p.with(args[:last], func(from *lender, pool uuid.UUID) error {
+			lease, err := secretArgument(p.Command, "<lease>", last[0])
+			if err != nil {
+				return err
+			}
+			return p.with(before, func(from *lender, pool uuid.UUID) error {
 				returned, err := from.giveBack(ctx, pool, lease)
 				return p.answer(err, returnedAnswer{returned})
 			})

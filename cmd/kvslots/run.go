@@ -32,7 +32,8 @@ the command has started. If a signal is ignored when kvslots starts, as SIGHUP i
 ignore it.
 
 With "--wait forever" kvslots waits without a limit. While no gateway can be reached, or gateways answer 429, 502, 503,
-504 or 507, kvslots tries again until --wait is over. When
+504 or 507, kvslots tries again until --wait is over. After SIGINT or SIGTERM it leaves the line at once; if it is killed with
+SIGKILL, the gateway keeps its place for --resume-grace, 10 s by default. When
 the command has ended, kvslots tries to return the slot until its lease ends, or kvslots gets a second signal, and for 5 s at
 most if kvslots has ended the command. If the gateway grants a shorter lease than --ttl, kvslots prints that to standard error.
 
@@ -52,8 +53,8 @@ func runCommand(env settings.Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(before) > 1 {
-				return settings.Usagef("only the pool and flags may come before --")
+			if err := arguments("[<pool>]")(p.Command, before); err != nil {
+				return err
 			}
 			s, err := p.slots(o.leaseTimes, before, o.also)
 			if err != nil {
@@ -61,7 +62,7 @@ func runCommand(env settings.Environment) *cobra.Command {
 			}
 			defer s.close()
 			err = o.runUnder(ctx, p.Command, s, argv, func() error { return p.printLeases(s) })
-			return o.conflict(p.fail(err))
+			return o.conflict(coded(err))
 		})
 	command.DisableFlagsInUseLine = true // flags come before the command
 	return command

@@ -46,21 +46,15 @@ func (o *runOptions) addFlags(flags *pflag.FlagSet, wait time.Duration, what, ot
 
 // load checks the flags. It returns the arguments that come before the command, and the command.
 func (o *runOptions) load(command *cobra.Command, args []string) (before, argv []string, err error) {
-	dash := command.ArgsLenAtDash()
-	switch given := dash >= 0 && dash < len(args); {
-	case o.shell != "" && given:
-		return nil, nil, settings.Usagef("--command and a command after -- exclude each other")
+	switch dash := command.ArgsLenAtDash(); {
 	case o.shell != "":
 		before, argv = args, []string{"/bin/sh", "-c", o.shell}
-	case !given:
+	case dash < 0 || dash == len(args):
 		return nil, nil, settings.Usagef("the command is missing: put it after --")
 	default:
 		before, argv = args[:dash], args[dash:]
 	}
 	if o.noWait {
-		if command.Flags().Changed("wait") && o.wait > 0 {
-			return nil, nil, settings.Usagef("--no-wait and --wait exclude each other")
-		}
 		o.wait = 0
 	}
 	o.killAfter, err = timeToEnd(o.killAfter, "ttl", o.ttl)

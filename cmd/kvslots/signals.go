@@ -45,3 +45,11 @@ func unlessInterrupted(ctx context.Context, err error) error {
 	}
 	return cause
 }
+
+// withoutBrokenPipe lets a write to standard output fail if its reader is gone. Without it, the
+// process would be killed by SIGPIPE, with what it has taken. restore must be called.
+func withoutBrokenPipe() (restore func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGPIPE)
+	return func() { signal.Stop(signals) }
+}

@@ -58,7 +58,7 @@ func storageCommand(env settings.Environment, s *storage, use, short, long strin
 ) *cobra.Command {
 	command := &cobra.Command{
 		Use: use, Short: short, Long: long,
-		Args: cobra.ExactArgs(1),
+		Args: arguments("FILE"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := load(command, env, s); err != nil {
 				return err

@@ -18,7 +18,7 @@ func watchCommand(env settings.Environment) *cobra.Command {
 	return newPoolCommand(env, "watch [<pool>]", "Print a line whenever a pool's state changes",
 		"Print the state of the pool, and a line after each change, until interrupted. The command asks the gateway every\n"+
 			"--interval, and does not see a change that is undone in between.",
-		cobra.MaximumNArgs(1),
+		arguments("[<pool>]"),
 		func(flags *pflag.FlagSet) {
 			flags.Var(settings.Duration(&every, 50*time.Millisecond, time.Hour), "interval", "how often to ask")
 		},
@@ -42,7 +42,7 @@ func (p *poolCommand) watch(ctx context.Context, from *lender, pool uuid.UUID, e
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, kvslots.ErrNoPool), err != nil && last == nil:
-			return p.fail(err)
+			return coded(err)
 		case err != nil: // an earlier request succeeded; a later one may again
 			tries.print(err)
 		case last == nil || *last != answer:

@@ -3,13 +3,9 @@ package client
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,13 +14,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// maxAnswer is the maximal length of an answer in bytes.
-const maxAnswer = 64 << 10
-
 // httpTransport sends requests over HTTP.
 type httpTransport struct {
 	base   string // the URL, without a slash at the end; may contain a password or a pool's id
-	name   string // of the server in errors: the URL's scheme and host
 	token  string // a secret; "" if there is none
 	client http.Client
 
@@ -33,9 +25,6 @@ type httpTransport struct {
 
 func newHTTPTransport(at string, cfg Config) *httpTransport {
 	h := &httpTransport{base: strings.TrimRight(at, "/"), token: cfg.Token}
-	if parsed, err := url.Parse(at); err == nil {
-		h.name = parsed.Scheme + "://" + parsed.Host
-	}
 	if cfg.HTTP != nil {
 		h.client = *cfg.HTTP
 	} else {
@@ -74,24 +63,14 @@ func (h *httpTransport) send(ctx context.Context, r request, idInHeader bool, re
 	if err != nil {
 		return withoutURL(err)
 	}
-	response, err := h.client.Do(message)
+	response, body, err := Exchange(&h.client, message)
 	if err != nil {
-		return h.unanswered(ctx, err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return h.unanswered(ctx, err)
+		return err
 	}
 	switch response.StatusCode {
 	case http.StatusOK:
 	case http.StatusNoContent:
 		body = []byte("{}") // as over NATS
-	case http.StatusBadRequest:
-		if bytes.Contains(body, []byte("HTTP request to an HTTPS server")) { // of net/http, and of nginx
-			return fmt.Errorf("%s: %w", h.name, ErrTLS)
-		}
-		fallthrough
 	default:
 		return unsupportedIfUnknownPath(wire.NewRefusal(response.StatusCode, response.Header, body))
 	}
@@ -152,34 +131,4 @@ func unsupportedIfUnknownPath(refused *wire.Refusal) error {
 		}
 	}
 	return refused
-}
-
-// unanswered returns the error of a request without an answer. It is an *Unanswered, unless
-// the TLS handshake failed in a way in which a repeated one would fail, too.
-func (h *httpTransport) unanswered(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	err = withoutURL(err)
-	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
-		err = dial.Err // without the address, which the name of the server has
-	}
-	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
-	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
-	if noTLS || errors.Is(err, http.ErrSchemeMismatch) {
-		err = ErrNoTLS
-	}
-	named := fmt.Errorf("%s: %w", h.name, err)
-	if certificate || errors.Is(err, ErrNoTLS) {
-		return named
-	}
-	return &Unanswered{named}
-}
-
-// withoutURL removes the URL from an error, because it may contain a session's or a pool's id.
-func withoutURL(err error) error {
-	if outer, ok := errors.AsType[*url.Error](err); ok {
-		return outer.Err
-	}
-	return err
 }

@@ -71,17 +71,28 @@ func elsewhere(err error) bool {
 // failure returns the error of a request that all servers have failed: a refusal, since it says
 // when to try again, or what became of the request at each server.
 func failure(failed []error) error {
-	var texts []string
 	for _, err := range failed {
 		if _, ok := errors.AsType[*wire.Refusal](err); ok {
 			return err
 		}
+	}
+	return &Unanswered{failures(failed)}
+}
+
+// failures are the errors of one request at several servers.
+type failures []error
+
+func (f failures) Error() string {
+	var texts []string
+	for _, err := range f {
 		if !slices.Contains(texts, err.Error()) {
 			texts = append(texts, err.Error())
 		}
 	}
-	return &Unanswered{errors.New(strings.Join(texts, "; "))}
+	return strings.Join(texts, "; ")
 }
+
+func (f failures) Unwrap() []error { return f }
 
 func (s *servers) cancel([]string) bool { return false } // all are over HTTP
 

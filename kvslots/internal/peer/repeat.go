@@ -19,6 +19,7 @@ type repeatable struct {
 	p       *pools
 	borrow  *borrow
 	callers []*caller
+	last    bool  // a caller without a wait has come last: callers that came before do not come back
 	grace   timer // ends the borrow; runs while it has no caller
 	finder  timer // calls find
 }
@@ -86,6 +87,7 @@ func (p *pools) refuseReused(b *borrow, wait time.Duration) {
 func (r *repeatable) add(a *caller, wait time.Duration) {
 	b, ends := r.borrow, r.p.now.Add(wait)
 	r.callers = append(r.callers, a)
+	r.last = !a.waits
 	r.p.timers.stop(&r.grace)
 	a.quit = func(why error) { r.leave(a, why) }
 	a.over.fire = func() { r.refuse(a) }
@@ -118,8 +120,9 @@ func (r *repeatable) refuse(a *caller) {
 	})
 }
 
-// leave answers a caller that waits no longer. When the last one has gone, the borrow keeps
-// its place for Config.ResumeGrace, unless that caller did not wait, or has withdrawn.
+// leave answers a caller that waits no longer. When all have gone, the borrow keeps its place for
+// Config.ResumeGrace, unless the one that came last did not wait, or one has withdrawn. A client
+// that leaves the line by a repeat without a wait may be noticed to have gone after that repeat.
 func (r *repeatable) leave(a *caller, why error) {
 	r.callers = without(r.callers, a)
 	r.p.timers.stop(&a.over)
@@ -131,7 +134,7 @@ func (r *repeatable) leave(a *caller, why error) {
 	a.answer(answer)
 	switch {
 	case len(r.callers) > 0 || r.borrow.phase == done:
-	case a.waits && r.p.cfg.ResumeGrace > 0 && (errors.Is(why, ErrPlaceKept) || errors.Is(why, ErrNoSlot)):
+	case !r.last && r.p.cfg.ResumeGrace > 0 && (errors.Is(why, ErrPlaceKept) || errors.Is(why, ErrNoSlot)):
 		r.p.timers.start(&r.grace, r.p.now.Add(r.p.cfg.ResumeGrace))
 	default:
 		r.borrow.finish(Answer{Err: why})

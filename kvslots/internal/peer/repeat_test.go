@@ -208,6 +208,36 @@ func TestPlaceIsKeptAtTheEndOfTheWait(t *testing.T) {
 	}
 }
 
+// A repeat without a wait comes before the peer has noticed that the first caller has gone.
+func TestRepeatWithoutAWaitLeavesTheLine(t *testing.T) {
+	h, b := newKeyed(t)
+	holder := h.borrow(b.Pool, 0)
+	h.must(holder)
+	b.Wait = time.Minute
+	first := h.begin(b)
+	h.settle()
+	leaving := b
+	leaving.Wait = 0
+	h.wantError(h.begin(h.repeat(leaving)), peer.ErrNoSlot)
+	h.p.GiveUp(first, peer.ErrPlaceKept, h.now)
+	h.settle()
+	if n := h.inspect(b.Pool).Waiting; n != 0 {
+		t.Errorf("%d places in line", n)
+	}
+
+	// One that waits comes later.
+	first = h.begin(h.repeat(b))
+	h.settle()
+	h.wantError(h.begin(h.repeat(leaving)), peer.ErrNoSlot)
+	second := h.begin(h.repeat(b))
+	h.p.GiveUp(first, peer.ErrPlaceKept, h.now)
+	h.p.GiveUp(second, peer.ErrPlaceKept, h.now)
+	h.settle()
+	if n := h.inspect(b.Pool).Waiting; n != 1 {
+		t.Errorf("%d places in line, want 1", n)
+	}
+}
+
 // A slot that is granted while no caller is there is kept for what is left of the grace.
 func TestSlotIsKeptForARepeat(t *testing.T) {
 	for _, comes := range []bool{true, false} {

@@ -7,7 +7,9 @@ package settings
 import (
 	"errors"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,35 +32,51 @@ func Load(command *cobra.Command, env Environment, of Group) error {
 	return of.check(command.Flags(), command.InOrStdin())
 }
 
-// alternatives are pairs of flags that exclude each other. A pair counts as one flag:
-// the source with the higher precedence decides.
+// alternatives are pairs that exclude each other. The source with the higher precedence decides
+// for one of a pair.
 var alternatives = [][2]string{
 	{"http-addr", "http-port"},
 	{tokenFlag, TokenFileFlag},
 	{serverFlag, natsURLFlag},
 	{"no-wait", "wait"},
+	{"command", afterDash},
+	{"jid", "force"},
+	{"revision", "force"},
 }
+
+// afterDash is the name, among those of flags, of a command that is given after --.
+const afterDash = "--"
 
 func applySources(flags *pflag.FlagSet, env Environment) error {
 	return errors.Join(applyEnvironment(flags, env), applyFile(flags))
 }
 
 // decided returns the flags that a source of lower precedence must not set: given flags
-// and their alternatives. It returns an error if both flags of a pair were given.
+// and their alternatives. It returns an error if both of a pair were given.
 func decided(flags *pflag.FlagSet) (map[string]bool, error) {
-	names := map[string]bool{}
-	flags.VisitAll(func(flag *pflag.Flag) { names[flag.Name] = flag.Changed })
+	changed := map[string]bool{afterDash: flags.ArgsLenAtDash() >= 0 && flags.ArgsLenAtDash() < flags.NArg()}
+	flags.VisitAll(func(flag *pflag.Flag) { changed[flag.Name] = flag.Changed })
+	names := maps.Clone(changed)
 	for _, pair := range alternatives {
-		one, other := names[pair[0]], names[pair[1]]
-		if one && other {
+		one, other := changed[pair[0]], changed[pair[1]]
+		if one && other && !isOff(flags, pair[0]) && !isOff(flags, pair[1]) {
 			return nil, excluded(pair[0], pair[1])
 		}
-		names[pair[0]], names[pair[1]] = one || other, one || other
+		names[pair[0]], names[pair[1]] = names[pair[0]] || other, names[pair[1]] || one
 	}
 	return names, nil
 }
 
+// isOff reports whether a flag that was given is merely switched off.
+func isOff(flags *pflag.FlagSet, name string) bool {
+	flag := flags.Lookup(name)
+	return flag != nil && slices.Contains([]string{"false", "0"}, flag.Value.String())
+}
+
 func excluded(one, other string) error {
+	if other == afterDash {
+		return Usagef("--%s and a command after -- exclude each other", one)
+	}
 	return Usagef("--%s and --%s exclude each other", one, other)
 }
 
@@ -121,7 +139,7 @@ func sourceOf(flag *pflag.Flag) string {
 func given(flags *pflag.FlagSet, names ...string) (found []string) {
 	for _, name := range names {
 		flag := flags.Lookup(name)
-		if value := flag.Value.String(); flag.Changed && value != "" && value != "false" && value != "0" {
+		if flag.Changed && flag.Value.String() != "" && !isOff(flags, name) {
 			found = append(found, "--"+name)
 		}
 	}

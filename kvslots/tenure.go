@@ -44,8 +44,8 @@ func (t *tenure) ExpiresAt() time.Time {
 }
 
 // Err returns nil while it is held, as far as its holder knows, and then why it is not:
-// ErrNotHeld if it was given back, ended by another caller, or not renewed; ErrSessionGone if its
-// session has ended; ErrUnavailable if nothing has answered its renewals.
+// ErrNotHeld if it was given back, ended by another caller, or not renewed; ErrNoPool if its pool
+// was deleted; ErrSessionGone if its session has ended; ErrUnavailable if nothing has answered its renewals.
 func (t *tenure) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -162,6 +162,14 @@ func (t *tenure) endFor(why error) {
 	if t.timer != nil {
 		t.timer.Stop()
 		t.setDone()
+	}
+}
+
+// follow ends it when ended, a method of a Follower, reports that it has ended. notice must have
+// been called.
+func (t *tenure) follow(ended func(context.Context) error) {
+	if err := ended(t.done); isLost(err) {
+		t.end(err)
 	}
 }
 

@@ -70,8 +70,8 @@ type Config struct {
 
 	// MaxBorrows is the maximum of borrows that are open at once, nearly all of which
 	// wait. The service answers 503 to further ones. The same maximum applies
-	// separately to requests of sessions that may wait, and to calls. One client may
-	// use a quarter of it, and so may the requests for one pool or lock. 0 means
+	// separately to requests of sessions that may wait, to calls, and to requests that
+	// follow something. One client may use a quarter of it, and so may the requests for one pool or lock. 0 means
 	// DefaultMaxBorrows.
 	MaxBorrows int
 
@@ -143,6 +143,7 @@ type Service struct {
 	borrows      *admission.Room        // of pools
 	locks        *admission.Room        // requests of sessions that may wait
 	waitingCalls *admission.Room
+	following    *admission.Room // requests that follow what their clients hold
 	others       *admission.Room // requests that do not wait in line
 
 	mu     sync.Mutex // guards subs and closed, and tasks.Add against tasks.Wait
@@ -182,7 +183,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 			sending.Listened = s.listener.Listened
 		}
 	}
-	for _, waiting := range []**admission.Room{&s.borrows, &s.locks, &s.waitingCalls} {
+	for _, waiting := range []**admission.Room{&s.borrows, &s.locks, &s.waitingCalls, &s.following} {
 		*waiting = admission.NewRoom(cfg.MaxBorrows, s.connections)
 	}
 	s.others = admission.NewRoom(maxOthers, s.connections)

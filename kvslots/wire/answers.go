@@ -111,6 +111,35 @@ type Renewed struct {
 // NewRenewed returns the answer for a lease with the given time left, rounded down.
 func NewRenewed(left time.Duration) Renewed { return Renewed{Remaining: int64(left / time.Second)} }
 
+// Followed is the answer to a request that follows a lease, a grant or a session.
+type Followed struct {
+	Ended bool   `json:"ended"`
+	Cause string `json:"cause,omitempty"` // why it has ended: a value of ErrorHeader
+}
+
+// NewFollowed returns the answer for the error with which the wait for the end has ended; nil if
+// it has not ended yet.
+func NewFollowed(why error) Followed {
+	if why == nil {
+		return Followed{}
+	}
+	return Followed{Ended: true, Cause: StatusOf(why).Name}
+}
+
+// Err returns why what was followed has ended, or nil if it has not. A cause that only later
+// versions know is kvslots.ErrNotHeld.
+func (f Followed) Err() error {
+	if !f.Ended {
+		return nil
+	}
+	for _, row := range table {
+		if row.Name == f.Cause && row.definite() {
+			return row.err
+		}
+	}
+	return kvslots.ErrNotHeld
+}
+
 // Empty is the answer without content, for transports that need a body.
 type Empty struct{}
 

@@ -21,8 +21,8 @@ const (
 	// followGrace is how long a gateway may take to answer after that time.
 	followGrace = 5 * time.Second
 
-	// firstUnfollowed bounds the pause after a request without success. Each further pause may
-	// be twice as long, up to longestUnfollowed. Meanwhile renewals tell of an end.
+	// firstUnfollowed is the longest first pause after a request without success. Each further
+	// one may be twice as long, up to longestUnfollowed. Meanwhile renewals tell of an end.
 	firstUnfollowed   = time.Second
 	longestUnfollowed = time.Minute
 )
@@ -64,8 +64,7 @@ func (c *Client) follow(ctx context.Context, r request) error {
 	}
 	back := over.nc.StatusChanged(nats.CONNECTED)
 	defer over.nc.RemoveStatusListener(back)
-	pause := firstUnfollowed
-	for {
+	for pause := firstUnfollowed; ; {
 		sent := time.Now()
 		followed, err := c.followOnce(ctx, over.nc, back, r)
 		switch {
@@ -84,10 +83,7 @@ func (c *Client) follow(ctx context.Context, r request) error {
 			return context.Cause(ctx)
 		case <-back:
 			pause = firstUnfollowed
-			if !sleep(ctx, rand.N(pause)) {
-				return context.Cause(ctx)
-			}
-		case <-time.After(rand.N(pause)): // random, so that many clients do not ask at once
+		case <-time.After(pause/2 + rand.N(pause/2)): // random, so that many clients do not ask at once
 			pause = min(2*pause, longestUnfollowed)
 		}
 	}

@@ -62,7 +62,7 @@ func (r *runner) supervise(ctx context.Context, lease Lease, child *child) int {
 	}
 	s.endGroup()
 	unfollow() // the lease is about to be returned
-	cancel() // a renewal in progress must not follow the return
+	cancel()   // a renewal in progress must not follow the return
 	if s.renewing {
 		<-s.renewals
 	}

@@ -3,17 +3,19 @@ package kvslots
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/hidden"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
 // Follower tells its callers that what they hold has ended, before a renewal would be refused. Each
-// method blocks until that is so, and returns why: FollowLease ErrNotHeld or ErrNoPool,
-// FollowSession ErrSessionGone, and FollowGrant one of the three. If ctx ends before, it returns
-// context.Cause(ctx). Following neither renews anything nor keeps a session alive.
+// method blocks until that is so, and returns why: FollowLease ErrNotHeld, which may be ErrExpired
+// or ErrEvicted, or ErrNoPool; FollowSession ErrSessionGone; and FollowGrant ErrNotHeld or
+// ErrSessionGone. If ctx ends before, it returns context.Cause(ctx). Following neither renews anything nor keeps a session alive.
 //
 // A Store knows the end as soon as it sees it in the bucket; its other error is ErrClosed. A
 // client.Client follows over NATS only, and otherwise returns errors.ErrUnsupported.
@@ -46,7 +48,7 @@ func (s *Store) FollowGrant(ctx context.Context, session string, r Resource, tok
 		return err
 	}
 	err = s.follow(ctx, peer.Follow{Pool: held.Pool, Lease: held.Lease, Session: held.Session})
-	if err == ErrNoPool {
+	if errors.Is(err, ErrNoPool) {
 		return ErrNotHeld
 	}
 	return err
@@ -56,5 +58,11 @@ func (s *Store) follow(ctx context.Context, r peer.Follow) error {
 	c := s.bucket.Begin(r)
 	c.Wait(ctx)
 	a, err := c.Answer()
+	switch {
+	case a.Ended == ErrNotHeld && a.Cause == entry.Expired:
+		return ErrExpired
+	case a.Ended == ErrNotHeld && a.Cause == entry.Evicted:
+		return ErrEvicted
+	}
 	return cmp.Or(a.Ended, err)
 }

@@ -21,10 +21,7 @@ type tenure struct {
 	timer    *time.Timer // ends the tenure at the deadline; nil like done
 }
 
-var (
-	errReturned = fmt.Errorf("%w: it was given back", ErrNotHeld)
-	errTimeOver = fmt.Errorf("%w: its time is over", ErrNotHeld)
-)
+var errReturned = fmt.Errorf("%w: it was given back", ErrNotHeld)
 
 // TTL returns the time for which it was granted or last renewed, counted from
 // the return of that call. It may be less than the ttl of the call: see Config.MaxTTL.
@@ -60,7 +57,7 @@ func (t *tenure) overdue() error {
 	if t.trouble != nil {
 		return t.trouble
 	}
-	return errTimeOver
+	return ErrExpired
 }
 
 // notice sets done unless it is set, and reports whether it did so for a live tenure.

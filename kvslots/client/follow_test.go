@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ type kicked struct {
 	err  func() error
 	kick func(context.Context, *kvslots.Store) error
 	want error
+	n    int // the requests that follow it
 }
 
 // holdLease holds the slot of a new pool. The next renewal is minutes away.
@@ -42,7 +44,7 @@ func holdLease(t *testing.T, c *client.Client, kick func(context.Context, *kvslo
 		t.Fatal(err)
 	}
 	t.Cleanup(lease.KeepAlive(t.Context()))
-	return kicked{lease.Done(), lease.Err, func(ctx context.Context, s *kvslots.Store) error { return kick(ctx, s, lease, pool) }, want}
+	return kicked{lease.Done(), lease.Err, func(ctx context.Context, s *kvslots.Store) error { return kick(ctx, s, lease, pool) }, want, 1}
 }
 
 func returnedByOther(ctx context.Context, s *kvslots.Store, l *kvslots.Lease, pool uuid.UUID) error {
@@ -52,6 +54,11 @@ func returnedByOther(ctx context.Context, s *kvslots.Store, l *kvslots.Lease, po
 
 func poolDeleted(ctx context.Context, s *kvslots.Store, _ *kvslots.Lease, pool uuid.UUID) error {
 	return s.Delete(ctx, pool)
+}
+
+func evicted(ctx context.Context, s *kvslots.Store, l *kvslots.Lease, pool uuid.UUID) error {
+	_, err := s.Evict(ctx, kvslots.ByID(pool), l.Position(), l.Fence())
+	return err
 }
 
 func newSession(t *testing.T, c *client.Client) *kvslots.Session {
@@ -85,20 +92,31 @@ var holding = map[string]func(*testing.T, *client.Client) kicked{
 	"pool deleted": func(t *testing.T, c *client.Client) kicked {
 		return holdLease(t, c, poolDeleted, kvslots.ErrNoPool)
 	},
+	"lease evicted": func(t *testing.T, c *client.Client) kicked {
+		return holdLease(t, c, evicted, kvslots.ErrNotHeld)
+	},
 	"session ended": func(t *testing.T, c *client.Client) kicked {
 		session := newSession(t, c)
 		return kicked{session.Done(), session.Err, func(ctx context.Context, s *kvslots.Store) error {
 			return s.EndSession(ctx, session.ID())
-		}, kvslots.ErrSessionGone}
+		}, kvslots.ErrSessionGone, 1}
 	},
 	"mutex of an ended session": func(t *testing.T, c *client.Client) kicked {
 		session := newSession(t, c)
 		m := lockedIn(t, session, uuid.NewString())
 		return kicked{m.Done(), m.Err, func(ctx context.Context, s *kvslots.Store) error {
 			return s.EndSession(ctx, session.ID())
-		}, kvslots.ErrSessionGone}
+		}, kvslots.ErrSessionGone, 2}
 	},
-	"semaphore of a deleted name": func(t *testing.T, c *client.Client) kicked {
+	"mutex evicted": func(t *testing.T, c *client.Client) kicked {
+		name := uuid.NewString()
+		m := lockedIn(t, newSession(t, c), name)
+		return kicked{m.Done(), m.Err, func(ctx context.Context, s *kvslots.Store) error {
+			_, err := s.Evict(ctx, kvslots.ByName(name), 0, m.Fence())
+			return err
+		}, kvslots.ErrNotHeld, 2}
+	},
+	"semaphore released": func(t *testing.T, c *client.Client) kicked {
 		session := newSession(t, c)
 		on := kvslots.Semaphore(uuid.NewString(), 2)
 		g, err := c.Acquire(t.Context(), session.ID(), on, 10*time.Minute, 0)
@@ -111,18 +129,18 @@ var holding = map[string]func(*testing.T, *client.Client) kicked{
 		t.Cleanup(following.Wait)
 		return kicked{ctx.Done(), func() error { return context.Cause(ctx) }, func(ctx context.Context, s *kvslots.Store) error {
 			return s.Release(ctx, session.ID(), on, g.Token)
-		}, kvslots.ErrNotHeld}
+		}, kvslots.ErrNotHeld, 2}
 	},
 }
 
-// wantKicked ends k, and returns how long it took until its holder knew.
-func wantKicked(t *testing.T, k kicked, s *kvslots.Store) time.Duration {
+// wantKicked ends k, which is followed, and returns how long it took until its holder knew.
+func (r *restartable) wantKicked(t *testing.T, k kicked) time.Duration {
 	t.Helper()
 	if err := k.err(); err != nil {
 		t.Fatalf("ended before: %v", err)
 	}
 	began := time.Now()
-	if err := k.kick(t.Context(), s); err != nil {
+	if err := k.kick(t.Context(), r.store); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -130,21 +148,34 @@ func wantKicked(t *testing.T, k kicked, s *kvslots.Store) time.Duration {
 	case <-time.After(time.Minute): // a renewal would come later
 		t.Fatal("the holder does not know")
 	}
+	took := time.Since(began)
 	if err := k.err(); !errors.Is(err, k.want) {
 		t.Errorf("the cause is %v, want %v", err, k.want)
 	}
-	return time.Since(began)
+	return took
 }
 
 // What another client ends is noticed long before the next renewal.
 func TestFollow(t *testing.T) {
-	g := serveStore(t, kvslots.Config{})
+	r := serveRestartable(t)
 	for name, hold := range holding {
 		t.Run(name, func(t *testing.T) {
-			c := g.overNATS(t)
 			var took []time.Duration
-			for range 20 {
-				took = append(took, wantKicked(t, hold(t, c), g.store))
+			evicted := 0
+			for i := range 20 {
+				t.Run(fmt.Sprint(i), func(t *testing.T) {
+					k := hold(t, dial(t, r.srv.ClientURL()))
+					r.waitFollowed(t, k.n)
+					took = append(took, r.wantKicked(t, k))
+					if errors.Is(k.err(), kvslots.ErrEvicted) {
+						evicted++
+					}
+				})
+				r.waitFollowed(t, 0)
+			}
+			// An end that comes between the gateway's statistics and its look is ErrNotHeld.
+			if strings.HasSuffix(name, "evicted") != (evicted > 0) {
+				t.Errorf("%d times the cause is ErrEvicted", evicted)
 			}
 			slices.Sort(took)
 			t.Logf("noticed after %v … %v … %v", took[0], took[len(took)/2], took[len(took)-1])
@@ -193,6 +224,7 @@ func TestFollowTheEnded(t *testing.T) {
 // restartable is a gateway over NATS that can be stopped.
 type restartable struct {
 	srv   *kvslotstest.Server
+	nc    *nats.Conn // for statistics
 	store *kvslots.Store
 	stop  func()
 }
@@ -200,6 +232,7 @@ type restartable struct {
 func serveRestartable(t *testing.T) *restartable {
 	t.Helper()
 	r := &restartable{srv: kvslotstest.Start(t, "")}
+	r.nc = r.srv.Connect()
 	var err error
 	if r.store, err = kvslots.Open(t.Context(), r.srv.Connect(), kvslots.Config{Logger: logtest.Logger()}); err != nil {
 		t.Fatal(err)
@@ -215,7 +248,7 @@ func (r *restartable) start(t *testing.T) {
 	lending := gateway.NewLending()
 	nc := r.srv.Connect(nats.ReconnectBufSize(-1))
 	service, err := natsapi.Start(nc, natsapi.Config{
-		Pools: r.store, Sessions: r.store, Turns: gateway.NewTurns(), Lending: lending, Logger: logtest.Logger(),
+		Pools: r.store, Sessions: r.store, Turns: gateway.NewTurns(), Lending: lending, VerbsPerSecond: 1e9, Logger: logtest.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -231,9 +264,8 @@ func (r *restartable) start(t *testing.T) {
 // waitFollowed waits until the gateway follows something for n requests.
 func (r *restartable) waitFollowed(t *testing.T, n int) {
 	t.Helper()
-	nc := r.srv.Connect()
 	natstest.Eventually(t, "following", func() bool {
-		m, err := nc.Request("$SRV.STATS.kvslots", nil, time.Minute)
+		m, err := r.nc.Request("$SRV.STATS.kvslots", nil, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +306,7 @@ func TestFollowAcrossARestart(t *testing.T) {
 	}
 	r.start(t)
 	r.waitFollowed(t, 3)
-	wantKicked(t, lease, r.store)
+	r.wantKicked(t, lease)
 	if err := m.Unlock(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -56,7 +56,8 @@ func TestFollowed(t *testing.T) {
 		`{"ended":true,"cause":"not_held"}`:      kvslots.ErrNotHeld,
 		`{"ended":true,"cause":"no_pool"}`:       kvslots.ErrNoPool,
 		`{"ended":true,"cause":"session_gone"}`:  kvslots.ErrSessionGone,
-		`{"ended":true,"cause":"bad_request"}`:   kvslots.ErrNotHeld,
+		`{"ended":true,"cause":"expired"}`:       kvslots.ErrExpired,
+		`{"ended":true,"cause":"evicted"}`:       kvslots.ErrEvicted,
 		`{"ended":true,"cause":"later version"}`: kvslots.ErrNotHeld,
 		`{"ended":true}`:                         kvslots.ErrNotHeld,
 	} {
@@ -65,9 +66,12 @@ func TestFollowed(t *testing.T) {
 			t.Errorf("%s: %v, %v", body, f.Err(), err)
 		}
 	}
-	for _, why := range []error{nil, kvslots.ErrNotHeld, kvslots.ErrNoPool, kvslots.ErrSessionGone} {
-		if got := NewFollowed(why).Err(); got != why {
-			t.Errorf("%v is understood as %v", why, got)
+	for _, why := range []error{kvslots.ErrExpired, kvslots.ErrEvicted, kvslots.ErrNotHeld, kvslots.ErrNoPool, kvslots.ErrSessionGone} {
+		if f, ok := NewFollowed(why); !ok || f.Err() != why {
+			t.Errorf("%v is understood as %v, %t", why, f.Err(), ok)
 		}
+	}
+	if f, ok := NewFollowed(kvslots.ErrClosed); ok || f.Ended {
+		t.Errorf("%+v, %t", f, ok)
 	}
 }

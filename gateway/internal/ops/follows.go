@@ -44,13 +44,11 @@ var errHeld = errors.New("not ended yet")
 func follow(ctx context.Context, call *Call, ended func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, min(call.Wait, longestFollow), errHeld)
 	defer cancel()
-	switch why := ended(ctx); {
-	case errors.Is(why, errHeld):
-		call.Answer = wire.NewFollowed(nil)
-	case errors.Is(why, kvslots.ErrNotHeld), errors.Is(why, kvslots.ErrNoPool), errors.Is(why, kvslots.ErrSessionGone):
-		call.Answer = wire.NewFollowed(why)
-	default:
+	why := ended(ctx)
+	answer, over := wire.NewFollowed(why)
+	if !over && !errors.Is(why, errHeld) {
 		return why
 	}
+	call.Answer = answer
 	return nil
 }

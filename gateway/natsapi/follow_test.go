@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
@@ -112,19 +113,29 @@ func TestFollowingIsBounded(t *testing.T) {
 	d.register(t, "1")
 	held := d.borrow(t, `"ttl":600`)
 	body := ofLease(held.Lease, `,"wait":60`)
-	var following []*requester
-	for range size {
-		following = append(following, d.follow(t, "follow", body))
+	answers := make(chan *nats.Msg, size+1)
+	for range size + 1 {
+		r := d.send(t, "kvslots.follow", body, nil)
+		go func() {
+			m, _ := r.answers.NextMsg(5 * time.Minute)
+			answers <- m
+		}()
 	}
-	d.want(t, "follow", body, "503", `{"error":"too many requests at once"}`)
+	want := func(code, answer string) {
+		t.Helper()
+		if m := <-answers; m == nil || status(m) != code || string(m.Data) != answer {
+			t.Errorf("got %v, want %s %s", m, code, answer)
+		}
+	}
+	want("503", `{"error":"too many requests at once"}`) // one of them
 	waiting := d.waiter(t)
 	d.waitFor(t, `"waiting":1`)
 	if n := d.lending.Open(); n != 1 {
 		t.Errorf("%d borrows are open", n)
 	}
 	d.giveBack(t, held)
-	for _, f := range following {
-		f.want(t, "200", `{"ended":true,"cause":"not_held"}`)
+	for range size {
+		want("200", `{"ended":true,"cause":"not_held"}`)
 	}
 	waiting.lease(t)
 }

@@ -24,6 +24,12 @@ var (
 	// ForceRelease when no owner holds the lock.
 	ErrNotHeld = peer.ErrNotHeld
 
+	// ErrExpired and ErrEvicted are returned by Lease.Err, Mutex.Err and a Follower if it is
+	// known that the lease was not renewed in time, or was ended by Evict. errors.Is also
+	// finds ErrNotHeld in them.
+	ErrExpired = fmt.Errorf("%w: its time is over", ErrNotHeld)
+	ErrEvicted = fmt.Errorf("%w: an operator has ended it", ErrNotHeld)
+
 	// ErrOtherHolder is returned by Evict when the position has another lease by now.
 	ErrOtherHolder = peer.ErrOtherHolder
 

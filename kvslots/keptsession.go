@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
@@ -12,12 +13,12 @@ import (
 // Session is a session that is kept alive in the background, for programs that hold locks and
 // semaphores. It is safe for concurrent use.
 type Session struct {
-	at     Service
-	id     string
-	idle   time.Duration
-	done   context.Context // ends with the session, with the cause
-	end    context.CancelCauseFunc
-	pinged chan struct{} // closed when the goroutine that pings has ended
+	at   Service
+	id   string
+	idle time.Duration
+	done context.Context // ends with the session, with the cause
+	end  context.CancelCauseFunc
+	kept sync.WaitGroup // the goroutines that ping and follow it
 }
 
 // NewSession creates a session and keeps it alive until Close. The errors are those of
@@ -27,9 +28,11 @@ func NewSession(ctx context.Context, at Service, opts ...Option) (*Session, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{at: at, id: id, idle: idle, pinged: make(chan struct{})}
+	s := &Session{at: at, id: id, idle: idle}
 	s.done, s.end = context.WithCancelCause(context.Background())
-	go s.keep(time.Now())
+	used := time.Now()
+	s.kept.Go(func() { s.keep(used) })
+	s.kept.Go(s.follow)
 	return s, nil
 }
 
@@ -53,7 +56,7 @@ func (s *Session) Err() error {
 // no error.
 func (s *Session) Close(ctx context.Context) error {
 	s.end(ErrClosed)
-	<-s.pinged
+	s.kept.Wait()
 	if err := s.at.EndSession(ctx, s.id); err != nil && !errors.Is(err, ErrSessionGone) {
 		return err
 	}
@@ -73,7 +76,6 @@ func (s *Session) within(parent context.Context) (context.Context, context.Cance
 // keep pings the session every third of its idle time. Without an answer it tries again, until
 // the session may have ended.
 func (s *Session) keep(used time.Time) {
-	defer close(s.pinged)
 	for pause := s.idle / 3; bucket.Pause(s.done, pause); {
 		sent := time.Now()
 		err := s.ping(used)
@@ -89,6 +91,13 @@ func (s *Session) keep(used time.Time) {
 		default:
 			pause = min(s.idle/10, time.Second)
 		}
+	}
+}
+
+// follow notices that others have ended the session, before the next ping would.
+func (s *Session) follow() {
+	if err := s.at.FollowSession(s.done, s.id); errors.Is(err, ErrSessionGone) {
+		s.end(err)
 	}
 }
 

@@ -58,8 +58,8 @@ func (l *Lease) Resumed() bool { return l.resumed }
 func (l *Lease) Queued() bool { return l.queued }
 
 // Done returns a channel that is closed when the lease has ended: at its deadline,
-// when it is returned, and when a renewal is refused. With a Store it is also closed
-// as soon as the Store sees that another caller returned the lease or deleted its pool.
+// when it is returned, and when a renewal is refused. With a Follower, such as a Store, it is
+// also closed as soon as another caller returns the lease or deletes its pool.
 func (l *Lease) Done() <-chan struct{} {
 	l.watch()
 	return l.done.Done()
@@ -76,8 +76,8 @@ func (l *Lease) Context(parent context.Context) (ctx context.Context, cancel con
 // watch notices the end of the lease from now on.
 func (l *Lease) watch() {
 	if first := l.notice(); first {
-		if s, ok := l.lender.(*Store); ok {
-			context.AfterFunc(l.done, s.follow(l)) // without l.mu: follow may call l.end at once
+		if f, ok := l.lender.(Follower); ok {
+			go l.follow(func(ctx context.Context) error { return f.FollowLease(ctx, l.pool, l.id) })
 		}
 	}
 }

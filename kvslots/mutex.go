@@ -132,6 +132,7 @@ func (m *Mutex) acquire(ctx context.Context, wait time.Duration, key string) err
 	m.mu.Lock()
 	m.held = h
 	m.mu.Unlock()
+	go h.follow(func(ctx context.Context) error { return m.session.at.FollowGrant(ctx, m.session.id, m.on, g.Token) })
 	go h.keep(renewing, func(ctx context.Context) error { return m.extend(ctx, h) })
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 // client.Client are Services, with the same errors.
 type Service interface {
 	Lender
+	Follower
 	Register(ctx context.Context, pool uuid.UUID, count int, opts ...Option) (State, error)
 	Inspect(ctx context.Context, pool uuid.UUID) (State, error)
 	Delete(ctx context.Context, pool uuid.UUID) error

@@ -235,11 +235,6 @@ func (s *Store) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Durat
 	return s.lease(&ids, &a.Grant), nil
 }
 
-// follow ends l when the peer's view shows that the lease has ended.
-func (s *Store) follow(l *Lease) (stop func()) {
-	return s.bucket.Follow(peer.Follow{Pool: poolHash(l.pool), Lease: leaseHash(l.id)}, func() { l.end(ErrNotHeld) })
-}
-
 // MaxCount is the largest count of a pool.
 const MaxCount = 1000
 

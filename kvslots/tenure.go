@@ -21,10 +21,7 @@ type tenure struct {
 	timer    *time.Timer // ends the tenure at the deadline; nil like done
 }
 
-var (
-	errReturned = fmt.Errorf("%w: it was given back", ErrNotHeld)
-	errTimeOver = fmt.Errorf("%w: its time is over", ErrNotHeld)
-)
+var errReturned = fmt.Errorf("%w: it was given back", ErrNotHeld)
 
 // TTL returns the time for which it was granted or last renewed, counted from
 // the return of that call. It may be less than the ttl of the call: see Config.MaxTTL.
@@ -44,8 +41,8 @@ func (t *tenure) ExpiresAt() time.Time {
 }
 
 // Err returns nil while it is held, as far as its holder knows, and then why it is not:
-// ErrNotHeld if it was given back, ended by another caller, or not renewed; ErrSessionGone if its
-// session has ended; ErrUnavailable if nothing has answered its renewals.
+// ErrNotHeld if it was given back, ended by another caller, or not renewed; ErrNoPool if its pool
+// was deleted; ErrSessionGone if its session has ended; ErrUnavailable if nothing has answered its renewals.
 func (t *tenure) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,7 +57,7 @@ func (t *tenure) overdue() error {
 	if t.trouble != nil {
 		return t.trouble
 	}
-	return errTimeOver
+	return ErrExpired
 }
 
 // notice sets done unless it is set, and reports whether it did so for a live tenure.
@@ -162,6 +159,14 @@ func (t *tenure) endFor(why error) {
 	if t.timer != nil {
 		t.timer.Stop()
 		t.setDone()
+	}
+}
+
+// follow ends it when ended, a method of a Follower, reports that it has ended. notice must have
+// been called.
+func (t *tenure) follow(ended func(context.Context) error) {
+	if err := ended(t.done); isLost(err) {
+		t.end(err)
 	}
 }
 

@@ -116,6 +116,9 @@ func (s *limitSlot) Renew(context.Context) (underlease.Lease, error) {
 	return underlease.Lease{}, errors.ErrUnsupported
 }
 
+// Follow implements underlease.Slot. Nothing tells of the end of a slot.
+func (s *limitSlot) Follow(func()) (stop func()) { return func() {} }
+
 // RetryAfter implements underlease.Slot.
 func (s *limitSlot) RetryAfter(error) time.Duration { return 0 }
 

@@ -174,6 +174,12 @@ func (n *named) Renew(ctx context.Context) (underlease.Lease, error) {
 
 func gone(err error) bool { return lost(err) || errors.Is(err, kvslots.ErrSessionGone) }
 
+// Follow implements underlease.Slot.
+func (n *named) Follow(lost func()) (stop func()) {
+	from, session, token := n.in.from, n.session, n.grant.Token
+	return follow(lost, func(ctx context.Context) error { return from.client.FollowGrant(ctx, session, n.on, token) })
+}
+
 // RetryAfter implements underlease.Slot.
 func (n *named) RetryAfter(err error) time.Duration { return retryAfter(err) }
 

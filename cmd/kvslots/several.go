@@ -145,6 +145,20 @@ func (s *several) Renew(ctx context.Context) (underlease.Lease, error) {
 	return s.earliest(), err
 }
 
+// Follow implements underlease.Slot. It calls lost once, when the first has ended.
+func (s *several) Follow(lost func()) (stop func()) {
+	first := sync.OnceFunc(lost)
+	stops := make([]func(), len(s.ordered))
+	for i, m := range s.ordered {
+		stops[i] = m.Follow(first)
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
 func (s *several) RetryAfter(err error) time.Duration { return retryAfter(err) }
 
 func (s *several) Return(ctx context.Context) error {

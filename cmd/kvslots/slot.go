@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
@@ -96,6 +97,21 @@ func (s *slot) Renew(ctx context.Context) (underlease.Lease, error) {
 		s.latest = max(s.latest, boottime.Now()+s.lease.ttl())
 	}
 	return underlease.Lease{}, err
+}
+
+// Follow implements underlease.Slot.
+func (s *slot) Follow(lost func()) (stop func()) {
+	lease := s.lease.Lease
+	return follow(lost, func(ctx context.Context) error { return s.from.client.FollowLease(ctx, s.pool, lease) })
+}
+
+// follow calls lost when ended, a method of a client, has returned that nothing is held any more.
+func follow(lost func(), ended func(context.Context) error) (stop func()) {
+	return background.Run(func(ctx context.Context) {
+		if gone(ended(ctx)) {
+			lost()
+		}
+	})
 }
 
 // RetryAfter implements underlease.Slot.

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -157,8 +158,9 @@ func TestConfirmHeaderOutOfRange(t *testing.T) {
 	d.waitFor(t, `"in_use":0`)
 }
 
-// Clients of another account, whose requests pass a service import, confirm too.
-func TestConfirmedThroughAServiceImport(t *testing.T) {
+// openImported opens a store on a server whose user c is in an account that imports the service.
+func openImported(t *testing.T) (*kvslotstest.Server, *kvslots.Store) {
+	t.Helper()
 	srv := kvslotstest.Start(t, "", func(o *server.Options) {
 		o.SyncInterval = time.Second
 		err := o.ProcessConfigString(`accounts {
@@ -182,6 +184,12 @@ func TestConfirmedThroughAServiceImport(t *testing.T) {
 	if err := errors.Join(service.AddServiceExport("kvslots.>", nil), clients.AddServiceImport(service, "kvslots.>", "kvslots.>")); err != nil {
 		t.Fatal(err)
 	}
+	return srv, store
+}
+
+// Clients of another account, whose requests pass a service import, confirm too.
+func TestConfirmedThroughAServiceImport(t *testing.T) {
+	srv, store := openImported(t)
 	d := startService(t, srv, store)
 	d.register(t, "1")
 	held := d.borrow(t, `"ttl":600`)

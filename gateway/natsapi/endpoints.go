@@ -48,21 +48,23 @@ func (e endpoint) queue() string {
 // endpoints returns all endpoints, sorted by name.
 func (s *Service) endpoints() []endpoint {
 	all := []endpoint{{subject: subjects.Cancel}}
-	add := func(waiting *admission.Room, operations []*ops.Operation) {
+	add := func(waiting, others *admission.Room, operations ...*ops.Operation) {
 		for _, op := range operations {
-			in := s.others
+			in := others
 			if op.Waits() {
 				in = waiting
 			}
 			all = append(all, endpoint{op.Subject, in, op})
 		}
 	}
-	add(s.borrows, ops.OfPools)
+	add(s.borrows, s.others, ops.OfPools...)
+	add(nil, s.following, ops.FollowLease)
 	if s.ops.Sessions != nil {
-		add(s.locks, slices.Concat(ops.OfSessions, ops.OfResources))
+		add(s.locks, s.others, slices.Concat(ops.OfSessions, ops.OfResources)...)
+		add(nil, s.following, ops.OfFollowing...)
 	}
 	if s.ops.Functions != nil {
-		add(s.waitingCalls, []*ops.Operation{ops.CallFunction})
+		add(s.waitingCalls, nil, ops.CallFunction)
 	}
 	slices.SortFunc(all, func(a, b endpoint) int { return strings.Compare(a.subject, b.subject) })
 	return all

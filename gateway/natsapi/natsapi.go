@@ -70,8 +70,8 @@ type Config struct {
 
 	// MaxBorrows is the maximum of borrows that are open at once, nearly all of which
 	// wait. The service answers 503 to further ones. The same maximum applies
-	// separately to requests of sessions that may wait, and to calls. One client may
-	// use a quarter of it, and so may the requests for one pool or lock. 0 means
+	// separately to requests of sessions that may wait, to calls, and to requests that
+	// follow something. One client may use a quarter of it, and so may the requests for one pool or lock. 0 means
 	// DefaultMaxBorrows.
 	MaxBorrows int
 
@@ -135,6 +135,7 @@ type Service struct {
 	listed       []endpoint // all, in the order of INFO and STATS
 	sender       *delivery.Sender
 	requests     *requests
+	away         *away
 	counters     counters
 	listener     Listener               // nil if the server does not tell what its clients do
 	connections  *admission.Connections // nil without listener
@@ -143,14 +144,16 @@ type Service struct {
 	borrows      *admission.Room        // of pools
 	locks        *admission.Room        // requests of sessions that may wait
 	waitingCalls *admission.Room
+	following    *admission.Room // requests that follow what their clients hold
 	others       *admission.Room // requests that do not wait in line
 
-	mu     sync.Mutex // guards subs and closed, and tasks.Add against tasks.Wait
-	subs   []*nats.Subscription
-	closed bool
-	tasks  sync.WaitGroup
-	cancel context.CancelFunc
-	ctx    context.Context // of the requests that are under way
+	mu       sync.Mutex // guards subs and closed, and tasks.Add against tasks.Wait
+	subs     []*nats.Subscription
+	closed   bool
+	tasks    sync.WaitGroup
+	cancel   context.CancelFunc
+	watching sync.WaitGroup  // ends with ctx
+	ctx      context.Context // of the requests that are under way
 }
 
 // Start starts a Service on nc. The caller must close nc only after the Service. nc should
@@ -171,7 +174,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 			Pools: cfg.Pools, Sessions: cfg.Sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APINATS),
 			SessionTimes: cfg.SessionTimes, Functions: cfg.Calls, Log: cfg.Logger,
 		},
-		requests: newRequests(time.Now),
+		requests: newRequests(time.Now), away: newAway(time.Now),
 		listener: cfg.Listener, addresses: cfg.Addresses,
 		verbLimit: rate.NewLimiter(rate.Limit(cmp.Or(cfg.VerbsPerSecond, DefaultVerbsPerSecond)), verbsAtOnce),
 	}
@@ -182,7 +185,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 			sending.Listened = s.listener.Listened
 		}
 	}
-	for _, waiting := range []**admission.Room{&s.borrows, &s.locks, &s.waitingCalls} {
+	for _, waiting := range []**admission.Room{&s.borrows, &s.locks, &s.waitingCalls, &s.following} {
 		*waiting = admission.NewRoom(cfg.MaxBorrows, s.connections)
 	}
 	s.others = admission.NewRoom(maxOthers, s.connections)
@@ -191,6 +194,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	s.identity = newIdentity(cfg.Version)
 	s.started = time.Now().UTC()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.watching.Go(func() { s.away.watch(s.ctx) })
 	if err := s.start(sending); err != nil {
 		s.cancel()
 		_ = s.Close(s.ctx)
@@ -262,6 +266,7 @@ func (s *Service) drain() (err error) {
 // stop ends everything that is running.
 func (s *Service) stop() {
 	s.cancel()
+	s.watching.Wait()
 	_ = s.drain()
 	if s.sender != nil {
 		s.sender.Close()

@@ -26,6 +26,10 @@ func (s *Service) perform(r *request) {
 	}
 	ctx, waiting := s.requests.begin(r.place.Context, name)
 	defer waiting.end()
+	if s.isStale(ctx, r, call) {
+		s.refuse(r, context.Canceled)
+		return
+	}
 	err = s.ops.Do(ctx, s.ctx, call, func() {
 		if r.op.Grants && call.Granted() {
 			s.deliverGrant(r, waiting, call)

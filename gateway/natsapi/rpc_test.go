@@ -2,8 +2,11 @@ package natsapi_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
@@ -53,5 +56,20 @@ func TestDeadCallerInLine(t *testing.T) {
 	}
 	if n := len(calls); n != 1 {
 		t.Errorf("the function was called %d times", n)
+	}
+}
+
+// A call through a service import that may wait for its lock is answered: to ask whether its client
+// has gone would use up its reply subject.
+func TestCallInLineThroughAServiceImport(t *testing.T) {
+	srv, store := openImported(t)
+	var called forrst.Functions
+	called.Handle("f.f", func(context.Context, forrst.Call) (any, error) { return "done", nil })
+	d := startService(t, srv, store, func(cfg *natsapi.Config) {
+		cfg.Calls = forrst.New(store, forrst.Config{Lending: cfg.Lending, Functions: &called})
+	})
+	caller := d.send(t, "kvslots.rpc", callInLine, nil, nats.UserInfo("c", "c"))
+	if m := caller.answer(t); status(m) != "200" || !strings.Contains(string(m.Data), `"result":"done"`) {
+		t.Errorf("%s %s", status(m), m.Data)
 	}
 }

@@ -3,8 +3,10 @@
 // a kvslots.Store, and returns the same errors.
 //
 // A Client knows only what gateways answer. Lease.Done is closed when the lease's time
-// is over, when Return succeeds on this Client, and when a renewal is refused, but not
-// when another client returns the lease or deletes the pool.
+// is over, when Return succeeds on this Client, and when a renewal is refused. Over NATS the
+// Client also follows the lease: when another client returns it, or deletes the pool, Done is
+// closed at once, and so it is with a Session and a Mutex. If no gateway answers, or those of
+// an older version do, they notice it at the next renewal, as over HTTP; see Client.FollowLease.
 //
 // # Cancellation
 //

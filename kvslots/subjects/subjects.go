@@ -18,6 +18,7 @@ const (
 	PoolBorrow   = Service + ".borrow"
 	PoolReturn   = Service + ".return"
 	PoolRenew    = Service + ".renew"
+	PoolFollow   = Service + ".follow"
 	Cancel       = Service + ".cancel"
 	RPC          = Service + ".rpc"
 )
@@ -27,6 +28,7 @@ const (
 	SessionCreate = Service + ".session.create"
 	SessionPing   = Service + ".session.ping"
 	SessionDelete = Service + ".session.delete"
+	SessionFollow = Service + ".session.follow"
 )
 
 // The words for the two kinds of named resources and for the operations on them, in
@@ -40,6 +42,7 @@ const (
 	Wait    = "wait"
 	Release = "release"
 	Renew   = "renew"
+	Follow  = "follow" // over NATS only
 )
 
 // Of returns the subject of an operation on a kind of resource.
@@ -73,11 +76,11 @@ const (
 // services, of those with a name, and of one instance.
 func Requests() []string {
 	all := []string{
-		PoolRegister, PoolInspect, PoolDelete, PoolBorrow, PoolReturn, PoolRenew, Cancel, RPC,
-		SessionCreate, SessionPing, SessionDelete, Confirm + "*.*",
+		PoolRegister, PoolInspect, PoolDelete, PoolBorrow, PoolReturn, PoolRenew, PoolFollow, Cancel, RPC,
+		SessionCreate, SessionPing, SessionDelete, SessionFollow, Confirm + "*.*",
 	}
 	for _, kind := range []string{Lock, Semaphore} {
-		for _, operation := range []string{Acquire, Enqueue, Wait, Release, Renew} {
+		for _, operation := range []string{Acquire, Enqueue, Wait, Release, Renew, Follow} {
 			all = append(all, Of(kind, operation))
 		}
 	}

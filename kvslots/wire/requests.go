@@ -79,6 +79,14 @@ func (f Fields) RenewLease(p *Params) (err error) {
 	return err
 }
 
+// FollowLease parses {"lease", "wait"}. The wait is at least a second.
+func (f Fields) FollowLease(p *Params) (err error) {
+	if err = f.Return(p); err == nil {
+		p.Wait, err = f.seconds("wait", 1)
+	}
+	return err
+}
+
 // Request is the body of any request, as a client writes it. Fields that are nil or zero
 // are left out. Times are in seconds.
 type Request struct {

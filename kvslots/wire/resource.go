@@ -127,6 +127,25 @@ func (f Fields) Renew(p *Params) (err error) {
 	return err
 }
 
+// FollowSession parses {"timeout_s"}, of at least a second.
+func (f Fields) FollowSession(p *Params) (err error) {
+	if err = f.present("timeout_s"); err == nil {
+		p.Wait, err = f.seconds("timeout_s", 1)
+	}
+	return err
+}
+
+// FollowGrant parses {"token", "timeout_s"}. The timeout is at least a second.
+func (f Fields) FollowGrant(p *Params) (err error) {
+	if err = f.present("token", "timeout_s"); err != nil {
+		return err
+	}
+	if p.Token, err = f.token(); err == nil {
+		p.Wait, err = f.seconds("timeout_s", 1)
+	}
+	return err
+}
+
 // present returns an error if the body is absent, or has fields other than names.
 func (f Fields) present(names ...string) error {
 	if f.absent {

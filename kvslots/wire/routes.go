@@ -24,7 +24,8 @@ type Route struct {
 	keyed bool                                    // requests may have a RequestKeyHeader
 }
 
-// The routes of pools, sessions and functions. Statistics have no subject.
+// The routes of pools, sessions and functions. Statistics have no subject, and those to follow
+// something have no path.
 var (
 	RegisterPool = Route{subjects.PoolRegister, http.MethodPut, "/l/{id}", aPool, Fields.Register, true}
 	InspectPool  = Route{subjects.PoolInspect, http.MethodGet, "/l/{id}", aPool, nil, false}
@@ -32,10 +33,12 @@ var (
 	Borrow       = Route{subjects.PoolBorrow, http.MethodPost, "/l/{id}/borrow", aPool, Fields.Borrow, true}
 	Return       = Route{subjects.PoolReturn, http.MethodPost, "/l/{id}/return", aPool, Fields.Return, false}
 	RenewLease   = Route{subjects.PoolRenew, http.MethodPost, "/l/{id}/renew", aPool, Fields.RenewLease, false}
+	FollowLease  = Route{subjects.PoolFollow, "", "", aPool, Fields.FollowLease, false}
 
 	CreateSession = Route{subjects.SessionCreate, http.MethodPost, "/v1/sessions", nothing, Fields.Empty, false}
 	PingSession   = Route{subjects.SessionPing, http.MethodPost, "/v1/sessions/{id}/ping", aSession, Fields.Empty, false}
 	EndSession    = Route{subjects.SessionDelete, http.MethodDelete, "/v1/sessions/{id}", aSession, Fields.Empty, false}
+	FollowSession = Route{subjects.SessionFollow, "", "", aSession, Fields.FollowSession, false}
 	ReadStats     = Route{"", http.MethodGet, "/v1/stats", aPage, nil, false}
 
 	CallFunction = Route{subjects.RPC, http.MethodPost, "/rpc", aFunction, nil, true}
@@ -59,6 +62,14 @@ func ResourceRoute(kind kvslots.Kind, operation string) Route {
 		path += "/" + operation
 	}
 	return Route{subjects.Of(noun, operation), http.MethodPost, path, about, resourceReaders[operation], operation == subjects.Acquire || operation == subjects.Enqueue}
+}
+
+// FollowGrant returns the route to follow a grant of a lock or of a semaphore.
+func FollowGrant(kind kvslots.Kind) Route {
+	if kind == kvslots.KindLock {
+		return Route{subjects.Of(subjects.Lock, subjects.Follow), "", "", aLock, Fields.FollowGrant, false}
+	}
+	return Route{subjects.Of(subjects.Semaphore, subjects.Follow), "", "", aSemaphore, Fields.FollowGrant, false}
 }
 
 // PoolsAfter is the parameter of ReadStats in the query: where the page begins.

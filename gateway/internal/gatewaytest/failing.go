@@ -44,6 +44,12 @@ func (f Failing) Renew(context.Context, uuid.UUID, uuid.UUID, time.Duration) (*k
 	return nil, f.Err
 }
 
+func (f Failing) FollowLease(context.Context, uuid.UUID, uuid.UUID) error { return f.Err }
+
+func (f Failing) FollowSession(context.Context, string) error { return f.Err }
+
+func (f Failing) FollowGrant(context.Context, string, kvslots.Resource, string) error { return f.Err }
+
 func (f Failing) CreateSession(context.Context, ...kvslots.Option) (string, time.Duration, error) {
 	return "", 0, f.Err
 }

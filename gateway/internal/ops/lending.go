@@ -18,7 +18,9 @@ type Lending struct {
 
 	mu   sync.Mutex
 	last uint64                             // key in open
-	open map[uint64]context.CancelCauseFunc // of the open borrows
+	open map[uint64]context.CancelCauseFunc // of the open borrows, and of what else Stop cancels
+
+	borrows atomic.Int64 // that are open
 
 	Waits Waits // the requests that wait
 
@@ -31,10 +33,20 @@ func NewLending() *Lending {
 	return &Lending{eventVectors: newEventVectors(), open: map[uint64]context.CancelCauseFunc{}}
 }
 
-// Begin begins a borrow. Its context is canceled with cause wire.ErrDraining when Stop
-// is called, or has been. The caller must call end once.
+// Begin begins a borrow. Its context is that of UntilStop. The caller must call end once.
 func (l *Lending) Begin(ctx context.Context) (borrow context.Context, end func()) {
-	borrow, cancel := context.WithCancelCause(ctx)
+	l.borrows.Add(1)
+	borrow, cancel := l.UntilStop(ctx)
+	return borrow, func() {
+		l.borrows.Add(-1)
+		cancel()
+	}
+}
+
+// UntilStop returns a context that is canceled with cause wire.ErrDraining when Stop is called,
+// or has been. The caller must call end once.
+func (l *Lending) UntilStop(ctx context.Context) (until context.Context, end func()) {
+	until, cancel := context.WithCancelCause(ctx)
 	l.mu.Lock()
 	l.last++
 	key := l.last
@@ -43,7 +55,7 @@ func (l *Lending) Begin(ctx context.Context) (borrow context.Context, end func()
 	if l.Stopped() {
 		cancel(wire.ErrDraining)
 	}
-	return borrow, func() {
+	return until, func() {
 		l.mu.Lock()
 		delete(l.open, key)
 		l.mu.Unlock()
@@ -52,13 +64,9 @@ func (l *Lending) Begin(ctx context.Context) (borrow context.Context, end func()
 }
 
 // Open returns the number of borrows that have begun and not ended.
-func (l *Lending) Open() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.open)
-}
+func (l *Lending) Open() int { return int(l.borrows.Load()) }
 
-// Stop cancels all open borrows and those to come.
+// Stop cancels all open borrows and those to come, and the contexts of UntilStop.
 func (l *Lending) Stop() {
 	l.stopped.Store(true)
 	l.mu.Lock()

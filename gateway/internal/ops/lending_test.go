@@ -42,3 +42,18 @@ func TestLendingKeepsTheCallersCause(t *testing.T) {
 		t.Errorf("cause %v", cause)
 	}
 }
+
+// What ends with the gateway, and is no borrow, is not counted.
+func TestUntilStop(t *testing.T) {
+	l := NewLending()
+	until, end := l.UntilStop(t.Context())
+	defer end()
+	if until.Err() != nil || l.Open() != 0 {
+		t.Errorf("before Stop: %v, %d open", until.Err(), l.Open())
+	}
+	l.Stop()
+	<-until.Done()
+	if cause := context.Cause(until); !errors.Is(cause, wire.ErrDraining) || l.Open() != 0 {
+		t.Errorf("cause %v, %d open", cause, l.Open())
+	}
+}

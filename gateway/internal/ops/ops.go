@@ -62,7 +62,7 @@ type Operation struct {
 	Grants bool
 
 	inTurn               bool // calls of one session for one key are serialized
-	refusedWhileDraining bool // refused while the gateway drains, although it grants nothing
+	refusedWhileDraining bool // refused while the gateway drains, and ended by that, although it grants nothing
 	endsWithClient       bool // ends when the client hangs up, since it changes nothing
 	leavesLine           bool // a canceled call still has to take its session out of the line
 	perform              step
@@ -139,7 +139,11 @@ func (s *Service) Do(ctx, detached context.Context, call *Call, deliver func()) 
 		return kvslots.ErrSessionGone
 	}
 	if call.Grants || call.refusedWhileDraining {
-		lent, end := s.Lending.Begin(ctx)
+		begin := s.Lending.UntilStop
+		if call.Grants {
+			begin = s.Lending.Begin
+		}
+		lent, end := begin(ctx)
 		defer end()
 		if err := context.Cause(lent); err != nil && (!call.leavesLine || errors.Is(err, wire.ErrDraining)) {
 			return err
@@ -148,7 +152,7 @@ func (s *Service) Do(ctx, detached context.Context, call *Call, deliver func()) 
 	} else if !call.endsWithClient {
 		ctx = detached
 	}
-	if call.Wait > 0 {
+	if call.Grants && call.Wait > 0 {
 		if err := s.Lending.Waits.Enter(call.Remote()); err != nil {
 			return err
 		}

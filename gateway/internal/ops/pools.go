@@ -20,6 +20,7 @@ type Pools interface {
 	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
 	Abandon(ctx context.Context, lease *kvslots.Lease) (bool, error)
 	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error)
+	FollowLease(ctx context.Context, pool, lease uuid.UUID) error
 }
 
 // The operations on pools (gateway/README.md, "The Library API: /l").

@@ -22,6 +22,8 @@ type Sessions interface {
 	AbandonGrant(ctx context.Context, session string, r kvslots.Resource, g kvslots.Grant) error
 	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
 	Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (time.Duration, error)
+	FollowSession(ctx context.Context, session string) error
+	FollowGrant(ctx context.Context, session string, r kvslots.Resource, token string) error
 	StatsPage(ctx context.Context, page kvslots.PoolPage) (kvslots.Stats, error)
 }
 

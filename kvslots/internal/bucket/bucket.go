@@ -256,13 +256,10 @@ func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Ins
 	if ctx.Err() == nil {
 		feed(b.peer, b.now())
 	}
-	flushing, ended, logs := b.settle()
+	flushing, logs := b.settle()
 	b.mu.Unlock()
 	if len(flushing) > 0 {
 		b.flush(flushing)
-	}
-	for _, tell := range ended {
-		tell()
 	}
 	for _, l := range logs {
 		b.writeLog(l)
@@ -270,8 +267,8 @@ func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Ins
 }
 
 // settle carries out the peer's Ready after an input. It returns what input does without
-// the lock: calls that wait for a flush, callbacks and logs.
-func (b *Bucket) settle() (flushing []*Call, ended []func(), logs []peer.Log) {
+// the lock: calls that wait for a flush, and logs.
+func (b *Bucket) settle() (flushing []*Call, logs []peer.Log) {
 	r := b.peer.Ready()
 	if len(r.Writes) > 0 {
 		b.sender.put(r.Writes)
@@ -288,12 +285,12 @@ func (b *Bucket) settle() (flushing []*Call, ended []func(), logs []peer.Log) {
 	if len(r.Events) > 0 && b.events != nil {
 		b.events(r.Events)
 	}
-	flushing, ended = b.answer(r.Answers)
+	flushing = b.answer(r.Answers)
 	b.sleepUntil(r.WakeAt)
 	if b.idle != nil && (!b.connected || b.peer.Idle()) {
 		b.idle()
 	}
-	return flushing, ended, slices.Clone(r.Logs)
+	return flushing, slices.Clone(r.Logs)
 }
 
 // sleepUntil makes the timer call tick at an instant, or earlier. A call that is too

@@ -15,7 +15,6 @@ type Call struct {
 	request  peer.Request
 	answered chan struct{} // receives one value when answer is final, unless abandoned
 	answer   peer.Answer
-	ended    func() // set for Follow only, in place of an answer
 
 	// The Bucket's lock guards these.
 	flushing  bool // answer waits for a flush
@@ -38,10 +37,7 @@ func (b *Bucket) Do(ctx context.Context, r peer.Request) (peer.Answer, error) {
 // many callers may wait, and blocking in Wait rather than in Do takes a smaller stack: 8 KiB
 // instead of 12 for a waiter in the library, and 30 instead of 38 for one over HTTP.
 func (b *Bucket) Begin(r peer.Request) *Call {
-	return b.begin(calls.Get().(*Call), r)
-}
-
-func (b *Bucket) begin(c *Call, r peer.Request) *Call {
+	c := calls.Get().(*Call)
 	b.WithPeer(func(p *peer.Peer, now peer.Instant) {
 		c.b, c.request, c.id = b, r, p.Do(r, now)
 		b.calls[c.id] = c
@@ -93,33 +89,22 @@ func (b *Bucket) giveUp(id uint64, why error) {
 	})
 }
 
-// Follow calls ended once, without holding the lock, when the view shows that a lease
-// has ended. It does not call ended when the Bucket is closed, nor after stop.
-func (b *Bucket) Follow(r peer.Follow, ended func()) (stop func()) {
-	c := b.begin(&Call{ended: ended}, r)
-	return func() { b.giveUp(c.id, context.Canceled) }
-}
-
 // answer delivers the peer's answers to their callers, or returns the calls whose answers
-// have to wait for a flush. It also returns the callbacks of Follow, which never wait: the
-// holder of a lease that has ended should stop at once.
-func (b *Bucket) answer(answers []peer.Answer) (flushing []*Call, ended []func()) {
+// have to wait for a flush.
+func (b *Bucket) answer(answers []peer.Answer) (flushing []*Call) {
 	for _, a := range answers {
 		c, pending := b.calls[a.Call]
+		if !pending {
+			continue
+		}
 		delete(b.calls, a.Call)
-		switch {
-		case !pending:
-		case c.ended == nil:
-			c.answer = a
-			if b.durable == nil || needsNoFlush(c.request, a) {
-				c.answered <- struct{}{}
-			} else {
-				c.flushing = true
-				flushing = append(flushing, c)
-			}
-		case a.Err == nil:
-			ended = append(ended, c.ended)
+		c.answer = a
+		if b.durable == nil || needsNoFlush(c.request, a) {
+			c.answered <- struct{}{}
+		} else {
+			c.flushing = true
+			flushing = append(flushing, c)
 		}
 	}
-	return flushing, ended
+	return flushing
 }

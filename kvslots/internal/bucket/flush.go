@@ -29,9 +29,13 @@ func (b *Bucket) flush(calls []*Call) {
 	})
 }
 
-// needsNoFlush reports whether an answer depends on no entry of the bucket, or is for
-// Ready, which waits for the flush itself.
+// needsNoFlush reports whether an answer depends on no entry of the bucket, is for Ready, which
+// waits for the flush itself, or for Follow: the holder of a lease that has ended should stop at
+// once.
 func needsNoFlush(r peer.Request, a peer.Answer) bool {
-	_, confirms := r.(peer.Confirm)
-	return confirms || a.Err == peer.ErrUnavailable || a.Err == peer.ErrClosed
+	switch r.(type) {
+	case peer.Confirm, peer.Follow:
+		return true
+	}
+	return a.Err == peer.ErrUnavailable || a.Err == peer.ErrClosed
 }

@@ -7,61 +7,85 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// follow is a call of Follow: it is answered when its lease has ended.
+// follow is a call of Follow: it is answered when its lease, or its session, has ended.
 type follow struct {
-	call        *call
-	pool, lease entry.Hash
+	call *call
+	Follow
+	cause entry.Cause // of its end
 }
 
-// follows holds the calls of Follow.
+// follows holds the calls of Follow, by lease, and by session for those without a lease.
 type follows struct {
 	*kernel
-	byLease map[entry.Hash][]*follow
+	byHash map[entry.Hash][]*follow
 }
 
 func (p *follows) begin(c *call, r Follow) {
 	p.timers.stop(&c.limit)
-	f := &follow{c, r.Pool, r.Lease}
-	put(&p.byLease, r.Lease, append(p.byLease[r.Lease], f))
+	f, by := &follow{call: c, Follow: r}, r.Lease
+	if by.IsZero() {
+		by = r.Session
+	}
+	put(&p.byHash, by, append(p.byHash[by], f))
 	c.reload = f.look
 	c.quit = func(why error) {
-		drop(p.byLease, r.Lease, f)
-		c.answer(Answer{Err: why})
+		drop(p.byHash, by, f)
+		a := Answer{Err: why}
+		if why == nil {
+			a.Ended, a.Cause = f.over(), f.cause
+		}
+		c.answer(a)
 	}
-	if p.feed.mode != live || f.over() {
+	if p.feed.mode != live || f.over() != nil {
 		f.look()
 	}
 }
 
-// look answers the call if a live view as new as now does not show the lease. tell
-// needs no such view: the lease was in the view, and does not come back.
+// look answers the call if a live view as new as now shows the end. tell needs no such view:
+// what it follows was in the view, and does not come back.
 func (f *follow) look() {
 	f.call.k.reads.whenCurrent(f.call, func() {
-		if f.over() {
+		if f.over() != nil {
 			f.call.end(nil)
 		}
 	})
 }
 
-func (f *follow) over() bool { return f.call.k.view.Pool(f.pool).Lease(f.lease, 0) == nil }
+// over returns why what is followed has ended, or nil.
+func (f *follow) over() error {
+	view := f.call.k.view
+	pool := view.Pool(f.Pool)
+	switch {
+	case !f.Session.IsZero() && !view.Alive(f.Session):
+		return ErrSessionGone
+	case f.Lease.IsZero():
+		return nil
+	case !pool.Exists():
+		return ErrNoPool
+	case pool.Lease(f.Lease, 0) == nil:
+		return ErrNotHeld
+	}
+	return nil
+}
 
 // tellAll answers the calls that follow one of the leases of slots, if that has ended.
 func (p *follows) tellAll(slots iter.Seq[*rules.Slot]) {
-	if len(p.byLease) > 0 {
+	if len(p.byHash) > 0 {
 		for s := range slots {
 			p.tell(s.Value.Lease, entry.NoCause)
 		}
 	}
 }
 
-func (p *follows) tell(lease entry.Hash, cause entry.Cause) {
+// tell answers the calls that follow a lease, or a session, if that has ended.
+func (p *follows) tell(of entry.Hash, cause entry.Cause) {
 	if p.feed.mode != live {
 		return
 	}
-	for _, f := range p.byLease[lease] {
-		if f.over() {
-			drop(p.byLease, lease, f)
-			f.call.answer(Answer{Cause: cause})
+	for _, f := range p.byHash[of] {
+		if f.over() != nil {
+			f.cause = cause
+			f.call.end(nil)
 		}
 	}
 }

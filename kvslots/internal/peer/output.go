@@ -48,7 +48,8 @@ type Answer struct {
 	Stats    *Stats
 	Detail   *PoolDetail
 	Place    int         // with ErrNoSlot: the place in line that the borrow had, or would have got, from 1
-	Cause    entry.Cause // of Follow: why the lease has ended, if that is known
+	Cause    entry.Cause // of Follow: more about ErrNotHeld in Ended, if that is known
+	Ended    error       // Follow: why it has ended: ErrSessionGone, ErrNoPool or ErrNotHeld
 }
 
 // Grant is a lease that was granted or renewed.

@@ -154,6 +154,7 @@ func (w *work) applied(e *entry.Entry, before holder, own bool) {
 		p.sessions.note(e)
 		if s := p.view.Session(e.Key.Session); s != nil && e.Marker {
 			p.follows.tellAll(slices.Values(s.Slots))
+			p.follows.tell(s.ID, entry.NoCause)
 		}
 	case entry.Config:
 		delete(p.pools.registering, e.Key.Pool)

@@ -7,7 +7,7 @@ import "fmt"
 // for work that a peer has forgotten.
 func (p *Peer) Remains() string {
 	calls := len(p.calls.open)
-	for _, list := range p.follows.byLease {
+	for _, list := range p.follows.byHash {
 		calls -= len(list)
 	}
 	if calls+len(p.pools.byID)+len(p.sessions.byID)+p.writes.discarding == 0 {

@@ -231,5 +231,9 @@ type SetOut struct {
 // or later, is acknowledged and in the view. ErrUnavailable.
 type Confirm struct{}
 
-// Follow is answered when a lease has ended; at once if it is not live.
-type Follow struct{ Pool, Lease entry.Hash }
+// Follow is answered when a lease has ended, or the session that holds it; at once if it is not
+// live. Without a lease it follows the session alone. It does not use the session. Answer.Ended.
+type Follow struct {
+	Pool, Lease entry.Hash
+	Session     entry.Hash // zero for the lease of a registered pool
+}

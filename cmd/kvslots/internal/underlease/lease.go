@@ -7,7 +7,7 @@ import (
 )
 
 // Slot borrows, renews and returns leases of a slot. Run never calls its methods
-// concurrently.
+// concurrently, but what Follow has begun goes on beside them.
 type Slot interface {
 	// Borrow blocks until a lease is granted or ctx ends. Run calls it again if the
 	// lease had too little time left.
@@ -17,6 +17,11 @@ type Slot interface {
 	// lease has ended, and errors.ErrUnsupported if the server cannot renew leases.
 	// After any error but ErrLost, Run tries again while there is time.
 	Renew(ctx context.Context) (Lease, error)
+
+	// Follow calls lost once, perhaps from another goroutine, when it notices that the lease that Borrow
+	// returned last has ended, perhaps before a renewal returns ErrLost. stop ends that, and
+	// waits until lost is not called any more.
+	Follow(lost func()) (stop func())
 
 	// RetryAfter returns the pause that the server has asked for in an error of
 	// Renew, or 0.

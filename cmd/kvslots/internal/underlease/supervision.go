@@ -39,6 +39,8 @@ func (r *runner) supervise(ctx context.Context, lease Lease, child *child) int {
 		runner: r, lease: lease, child: child,
 		renewAt: lease.renewAt(), renewals: make(chan renewal, 1),
 	}
+	lost := make(chan struct{}, 1)
+	unfollow := r.Slot.Follow(func() { lost <- struct{}{} })
 	stopped := ctx.Done()
 	for !child.ended() {
 		s.act(ctx, boottime.Now())
@@ -48,6 +50,10 @@ func (r *runner) supervise(ctx context.Context, lease Lease, child *child) int {
 			s.pass(ctx, sig)
 		case got := <-s.renewals:
 			s.renewed(got)
+		case <-lost:
+			if !s.ending {
+				s.end(boottime.Now(), leaseLost)
+			}
 		case <-stopped:
 			stopped = nil
 			child.terminate()
@@ -55,7 +61,8 @@ func (r *runner) supervise(ctx context.Context, lease Lease, child *child) int {
 		}
 	}
 	s.endGroup()
-	cancel() // a renewal in progress must not follow the return
+	unfollow() // the lease is about to be returned
+	cancel()   // a renewal in progress must not follow the return
 	if s.renewing {
 		<-s.renewals
 	}
@@ -65,6 +72,8 @@ func (r *runner) supervise(ctx context.Context, lease Lease, child *child) int {
 	}
 	return child.code()
 }
+
+const leaseLost = "the lease is lost"
 
 // act kills the command, ends it or starts a renewal, if the time for that has come.
 func (s *supervision) act(ctx context.Context, now time.Duration) {
@@ -164,7 +173,7 @@ func (s *supervision) renewed(got renewal) {
 	case got.err == nil:
 		s.lease, s.renewAt = got.lease, got.lease.renewAt()
 	case errors.Is(got.err, ErrLost):
-		s.end(boottime.Now(), "the lease is lost")
+		s.end(boottime.Now(), leaseLost)
 	default:
 		s.renewAt = boottime.Now() + s.pauseAfter(got.err)
 	}

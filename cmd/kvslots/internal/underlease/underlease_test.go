@@ -30,6 +30,8 @@ type fakeSlot struct {
 	answers   []answer // to Borrow and Renew, in turn
 	returnErr error
 
+	followedTo bool // the end: Follow notices it at once
+
 	calls []string
 }
 
@@ -43,6 +45,13 @@ func (f *fakeSlot) next(call string) (Lease, error) {
 func (f *fakeSlot) Borrow(context.Context) (Lease, error) { return f.next("borrow") }
 
 func (f *fakeSlot) Renew(context.Context) (Lease, error) { return f.next("renew") }
+
+func (f *fakeSlot) Follow(lost func()) (stop func()) {
+	if f.followedTo {
+		lost()
+	}
+	return func() {}
+}
 
 func (f *fakeSlot) RetryAfter(error) time.Duration { return 0 }
 
@@ -82,6 +91,8 @@ func TestRun(t *testing.T) {
 			"the slot was not returned, and is free when its lease ends: failed\n"},
 		{"lost", fakeSlot{ttl: ttl, answers: []answer{{late: due}, {err: fmt.Errorf("%w: gone", ErrLost)}}}, forever, ExitLost, "",
 			"borrow renew return", "the lease is lost; ending the command\n"},
+		{"lost before a renewal", fakeSlot{ttl: ttl, answers: []answer{{}}, followedTo: true}, forever, ExitLost, "",
+			"borrow return", "the lease is lost; ending the command\n"},
 		{"renewed at the second try, too late", fakeSlot{ttl: ttl, answers: []answer{{late: due}, {err: failed}, {late: ttl}}}, forever, ExitLost, "",
 			"borrow renew renew return", ended},
 		{"cannot be renewed", fakeSlot{ttl: time.Minute, answers: []answer{{late: time.Minute * 2 / 5}, {err: errors.ErrUnsupported}, {late: time.Minute}}},

@@ -103,8 +103,9 @@ func (c *confirmations) send(ctx context.Context, grant *nats.Msg) Outcome {
 }
 
 // usedUp reports whether a reply subject reaches its client only once: the server removes
-// the reply subject of a service import with the first answer, so a later probe would find
-// no subscription although the client is alive.
+// the reply subject of a service import with the first answer, and with a probe. A probe after
+// the answer would find no subscription although the client is alive, and the answer after a
+// probe would not arrive.
 func usedUp(reply string) bool { return strings.HasPrefix(reply, subjects.Import+".") }
 
 // end closes a grant that was not confirmed. It returns Heard if a confirmation came at

@@ -103,8 +103,12 @@ func (s *Sender) Grant(ctx context.Context, grant *nats.Msg, arrived time.Time, 
 }
 
 // Gone reports whether the client with a reply subject has certainly disconnected. It blocks
-// for some milliseconds, until the server has noticed closed sockets.
+// for some milliseconds, until the server has noticed closed sockets. It does not know that of
+// the reply subject of a service import, which a probe would use up before the answer.
 func (s *Sender) Gone(reply string) bool {
+	if usedUp(reply) {
+		return false
+	}
 	s.deliveries.settle()
 	return s.deliveries.listens(reply) == Unheard
 }

@@ -1,0 +1,67 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
+)
+
+// Over NATS the command ends at once when another client has ended its lease, long before the
+// next renewal.
+func TestRunCommandFollowsItsLease(t *testing.T) {
+	p, url := startNATSTransport(t)
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	out, code := start(t, "run", pool, "--nats-url", url, "--ttl", "1h", "--", "/bin/sh", "-c", `echo runs $KVSLOTS_LEASE.; exec sleep 600`)
+	lease := regexp.MustCompile(`runs (\S+)\.`)
+	waitFor(t, func() bool { return lease.MatchString(out.String()) })
+	began := time.Now()
+	p.want(t, "POST", "/l/"+pool+"/return", `{"lease":"`+lease.FindStringSubmatch(out.String())[1]+`"}`, 200, "true")
+	if got := <-code; got != exitLost {
+		t.Errorf("exit code %d:\n%s", got, out)
+	}
+	if took := time.Since(began); took > 2*time.Minute { // a renewal comes after three
+		t.Errorf("it ended after %v", took)
+	}
+}
+
+// What several hold together is lost when a session or one of the names is.
+func TestNamedAreFollowed(t *testing.T) {
+	_, url := startNATSTransport(t)
+	over := client.New(connectNATS(t, url))
+	for name, end := range map[string]func(n *named) error{
+		"the session ends": func(n *named) error { return over.EndSession(t.Context(), n.session) },
+		"one is released":  func(n *named) error { return over.Release(t.Context(), n.session, n.on, n.grant.Token) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := &ownSession{at: &settings.Gateway{NATS: settings.NATS{URL: url}}}
+			var members []member
+			for range 2 {
+				members = append(members, newNamed(in, kvslots.Lock(uuid.NewString()), leaseTimes{ttl: time.Hour}, io.Discard))
+			}
+			h := newSeveral(members)
+			defer h.close()
+			if _, err := h.Borrow(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			lost := make(chan struct{}, 2)
+			unfollow := h.Follow(func() { lost <- struct{}{} })
+			if err := end(members[1].(*named)); err != nil {
+				t.Fatal(err)
+			}
+			<-lost
+			unfollow()
+			if len(lost) > 0 {
+				t.Error("it was lost twice")
+			}
+		})
+	}
+}

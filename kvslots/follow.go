@@ -1,0 +1,68 @@
+package kvslots
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/hidden"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
+// Follower tells its callers that what they hold has ended, before a renewal would be refused. Each
+// method blocks until that is so, and returns why: FollowLease ErrNotHeld, which may be ErrExpired
+// or ErrEvicted, or ErrNoPool; FollowSession ErrSessionGone; and FollowGrant ErrNotHeld or
+// ErrSessionGone. If ctx ends before, it returns context.Cause(ctx). Following neither renews anything nor keeps a session alive.
+//
+// A Store knows the end as soon as it sees it in the bucket; its other error is ErrClosed. A
+// client.Client follows over NATS only, and otherwise returns errors.ErrUnsupported.
+type Follower interface {
+	FollowLease(ctx context.Context, pool, lease uuid.UUID) error
+	FollowSession(ctx context.Context, session string) error
+	FollowGrant(ctx context.Context, session string, r Resource, token string) error
+}
+
+// FollowLease blocks until a lease has ended: see Follower.
+func (s *Store) FollowLease(ctx context.Context, pool, lease uuid.UUID) error {
+	request := peer.Follow{Pool: poolHash(pool), Lease: leaseHash(lease)}
+	hidden.Clear(&pool, &lease)
+	return s.follow(ctx, request)
+}
+
+// FollowSession blocks until a session has ended: see Follower.
+func (s *Store) FollowSession(ctx context.Context, session string) error {
+	if !isHex(session) {
+		return ErrSessionGone
+	}
+	return s.follow(ctx, peer.Follow{Session: sessionHash(session)})
+}
+
+// FollowGrant blocks until a grant of a session has ended, or the session: see Follower. A
+// *RangeError says that an argument is invalid.
+func (s *Store) FollowGrant(ctx context.Context, session string, r Resource, token string) error {
+	held, err := r.held(session, token)
+	if err != nil {
+		return err
+	}
+	err = s.follow(ctx, peer.Follow{Pool: held.Pool, Lease: held.Lease, Session: held.Session})
+	if errors.Is(err, ErrNoPool) {
+		return ErrNotHeld
+	}
+	return err
+}
+
+func (s *Store) follow(ctx context.Context, r peer.Follow) error {
+	c := s.bucket.Begin(r)
+	c.Wait(ctx)
+	a, err := c.Answer()
+	switch {
+	case a.Ended == ErrNotHeld && a.Cause == entry.Expired:
+		return ErrExpired
+	case a.Ended == ErrNotHeld && a.Cause == entry.Evicted:
+		return ErrEvicted
+	}
+	return cmp.Or(a.Ended, err)
+}

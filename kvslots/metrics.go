@@ -14,20 +14,21 @@ type Metrics struct {
 	Voids     uint64 // claims that were written and are void
 	Conflicts uint64 // writes that were refused because their key had changed
 	Grants    uint64
-	Expiries  Expiries
-	IdlePools uint64 // pools that the Store unregistered because nothing used them
-	Writes    uint64 // messages sent, with those that were sent again
-	Resent    uint64 // messages sent again
-	Barriers  uint64 // read barriers sent
-	Readings  uint64 // of the bucket: the first one loads the view, and others catch up
-	CatchUps  uint64 // catch-ups, which check the view against the stream
-	Rebuilds  uint64 // of the view
-	Skips     uint64 // entries that a catch-up did not find, since they were overwritten
-	Foreign   uint64 // entries delivered that are not kvslots' own, or are corrupt
+	Expiries  ByUse[uint64] // leases that the Store ended because their time was over
+	Evictions ByUse[uint64] // leases that the Store ended for Evict
+	IdlePools uint64        // pools that the Store unregistered because nothing used them
+	Writes    uint64        // messages sent, with those that were sent again
+	Resent    uint64        // messages sent again
+	Barriers  uint64        // read barriers sent
+	Readings  uint64        // of the bucket: the first one loads the view, and others catch up
+	CatchUps  uint64        // catch-ups, which check the view against the stream
+	Rebuilds  uint64        // of the view
+	Skips     uint64        // entries that a catch-up did not find, since they were overwritten
+	Foreign   uint64        // entries delivered that are not kvslots' own, or are corrupt
 
-	Wrote  Durations // from the first sending of a write to its outcome
-	Read   Durations // from a read barrier to the view that has reached it
-	Leased Durations // how long the leases lasted that the Store ended: returned, released or expired
+	Wrote  Durations        // from the first sending of a write to its outcome
+	Read   Durations        // from a read barrier to the view that has reached it
+	Leased ByUse[Durations] // how long the leases lasted that the Store ended: returned, released, expired or evicted
 
 	Pools, Named   Totals // of the registered pools; of the locks and semaphores in use
 	Sessions       int    // client sessions that are alive
@@ -40,12 +41,11 @@ type Metrics struct {
 	Lag          time.Duration // since the feed last delivered all that the server has shown
 }
 
-// Expiries counts the leases that the Store ended because their time was over, by what they
-// were taken for.
-type Expiries struct {
-	Pools    uint64 // of registered pools
-	Sessions uint64 // locks and semaphores of client sessions
-	Owned    uint64 // locks that an owner held, and no session: see LockOwned
+// ByUse is a measure of leases by what they were taken for.
+type ByUse[T any] struct {
+	Pools    T // of registered pools
+	Sessions T // locks and semaphores of client sessions
+	Owned    T // locks that an owner held, and no session: see LockOwned
 }
 
 // Totals are sums over pools: their number, their slots, and the slots in use.
@@ -68,11 +68,12 @@ func (s *Store) Metrics() Metrics { return metricsOf(s.bucket.Metrics()) }
 
 func metricsOf(m bucket.Metrics) Metrics {
 	return Metrics{
-		Claims: m.Claims, Voids: m.Voids, Conflicts: m.Conflicts, Grants: m.Grants, Expiries: Expiries(m.Expiries), IdlePools: m.IdlePools,
+		Claims: m.Claims, Voids: m.Voids, Conflicts: m.Conflicts, Grants: m.Grants, Expiries: ByUse[uint64](m.Expiries), Evictions: ByUse[uint64](m.Evictions), IdlePools: m.IdlePools,
 		Writes: m.Writes, Resent: m.Resent, Barriers: m.Barriers,
 		Readings: m.Readings, CatchUps: m.CatchUps, Rebuilds: m.Rebuilds, Skips: m.Skips, Foreign: m.Foreign,
-		Wrote: Durations(m.Wrote), Read: Durations(m.Read), Leased: Durations(m.Leased),
-		Pools: Totals(m.Pools), Named: Totals(m.Named), Sessions: m.Sessions, Waiting: m.Waiting, OldestWait: m.OldestWait,
+		Wrote: Durations(m.Wrote), Read: Durations(m.Read),
+		Leased: ByUse[Durations]{Durations(m.Leased.Pools), Durations(m.Leased.Sessions), Durations(m.Leased.Owned)},
+		Pools:  Totals(m.Pools), Named: Totals(m.Named), Sessions: m.Sessions, Waiting: m.Waiting, OldestWait: m.OldestWait,
 		WritesInFlight: m.WritesInFlight, Revision: m.Revision, LagRevisions: m.LagRevisions, Lag: m.Lag,
 	}
 }

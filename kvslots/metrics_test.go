@@ -95,7 +95,7 @@ func TestMetrics(t *testing.T) {
 	if m.Grants != 4 || m.Claims < m.Grants || o.Grants != 1 || o.Claims < o.Grants {
 		t.Errorf("%d claims for %d grants, and %d for %d", m.Claims, m.Grants, o.Claims, o.Grants)
 	}
-	if m.Leased.Count+o.Leased.Count != 3 || m.Leased.Sum+o.Leased.Sum < short.TTL() {
+	if m.Leased.Pools.Count+o.Leased.Pools.Count != 3 || m.Leased.Pools.Sum+o.Leased.Pools.Sum < short.TTL() {
 		t.Errorf("leased %+v and %+v", m.Leased, o.Leased)
 	}
 	if m.Wrote.Count < 8 || m.Read.Count == 0 || m.Read.Count > m.Barriers || m.Readings != 1 || m.Rebuilds != 0 {

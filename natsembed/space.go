@@ -72,4 +72,24 @@ func (s *Server) measure() {
 	s.setRoom(r.lack(s.Room() != nil))
 }
 
+// Space is how much of the disk is used, in bytes.
+type Space struct {
+	Store uint64 // by the entries of the streams
+	Free  uint64 // what this process may still use
+	Disk  uint64 // the size of the disk
+}
+
+// Space measures the disk of the data directory.
+func (s *Server) Space() (Space, error) {
+	free, size, err := diskSpace(s.dir.path)
+	if err != nil {
+		return Space{}, err
+	}
+	info, err := s.nats().Jsz(nil)
+	if err != nil {
+		return Space{}, err
+	}
+	return Space{info.Store, free, size}, nil
+}
+
 func (s *Server) setRoom(lack error) { s.lack.Store(&lack) }

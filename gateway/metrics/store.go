@@ -43,7 +43,10 @@ var storeSeries = []struct {
 		count(func(m *kvslots.Metrics) uint64 { return m.Conflicts })},
 	{metricDesc("kvslots_store_grants_total", "Leases that this gateway's store granted, over all APIs."),
 		count(func(m *kvslots.Metrics) uint64 { return m.Grants })},
-	{metricDesc("kvslots_expiries_total", "Leases that this gateway ended because their time was over, by the API of what they held, over HTTP or NATS.", "api"), byAPI},
+	{metricDesc("kvslots_expiries_total", "Leases that this gateway ended because their time was over, by the API of what they held, over HTTP or NATS.", "api"),
+		byAPI(func(m *kvslots.Metrics) *kvslots.ByUse[uint64] { return &m.Expiries })},
+	{metricDesc("kvslots_evictions_total", "Leases that this gateway ended for an operator, by the API of what they held, over HTTP or NATS.", "api"),
+		byAPI(func(m *kvslots.Metrics) *kvslots.ByUse[uint64] { return &m.Evictions })},
 	{metricDesc("kvslots_idle_pools_unregistered_total", "Pools that this gateway unregistered because nothing had used them for --pool-idle-ttl."),
 		count(func(m *kvslots.Metrics) uint64 { return m.IdlePools })},
 	{metricDesc("kvslots_writes_total", "Messages sent to the stream, with those that were sent again."),
@@ -86,8 +89,7 @@ var storeSeries = []struct {
 		histogram(20, func(m *kvslots.Metrics) *kvslots.Durations { return &m.Wrote })},
 	{metricDesc("kvslots_read_barrier_duration_seconds", "Time from the sending of a read barrier until the view has reached it."),
 		histogram(20, func(m *kvslots.Metrics) *kvslots.Durations { return &m.Read })},
-	{metricDesc("kvslots_lease_duration_seconds", "Duration of each lease that this gateway ended: returned, released or expired."),
-		histogram(30, func(m *kvslots.Metrics) *kvslots.Durations { return &m.Leased })},
+	{metricDesc("kvslots_lease_duration_seconds", "Duration of each lease that this gateway ended, by the API of what it held: returned, released, expired or evicted.", "api"), heldByAPI},
 }
 
 func metricDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -116,24 +118,45 @@ func byKind(of func(kvslots.Totals) int) collect {
 	}
 }
 
-// byAPI sends the expired leases by API. The bucket says what a lease holds, but not over
+// byAPI returns a count of leases by API. The bucket says what a lease holds, but not over
 // which transport the client took it, so none of them is of ops.APINATS.
-func byAPI(m *kvslots.Metrics, desc *prometheus.Desc, to chan<- prometheus.Metric) {
-	to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(m.Expiries.Pools), ops.APILibrary)
-	to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(m.Expiries.Sessions), ops.APIDflockd)
-	to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(m.Expiries.Owned), ops.APIForrst)
+func byAPI(of func(m *kvslots.Metrics) *kvslots.ByUse[uint64]) collect {
+	return func(m *kvslots.Metrics, desc *prometheus.Desc, to chan<- prometheus.Metric) {
+		for _, x := range eachUse(of(m)) {
+			to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(*x.of), x.api)
+		}
+	}
+}
+
+func heldByAPI(m *kvslots.Metrics, desc *prometheus.Desc, to chan<- prometheus.Metric) {
+	for _, x := range eachUse(&m.Leased) {
+		to <- constHistogram(desc, x.of, 30, x.api)
+	}
+}
+
+// use is a measure of the leases of one API.
+type use[T any] struct {
+	api string
+	of  *T
+}
+
+func eachUse[T any](b *kvslots.ByUse[T]) [3]use[T] {
+	return [3]use[T]{{ops.APILibrary, &b.Pools}, {ops.APIDflockd, &b.Sessions}, {ops.APIForrst, &b.Owned}}
 }
 
 // histogram returns a histogram with the first of the buckets. Longer durations are in
 // the bucket without a bound.
 func histogram(buckets int, of func(m *kvslots.Metrics) *kvslots.Durations) collect {
 	return func(m *kvslots.Metrics, desc *prometheus.Desc, to chan<- prometheus.Metric) {
-		h, cumulated := of(m), uint64(0)
-		bounds := make(map[float64]uint64, buckets)
-		for i := range buckets {
-			cumulated += h.Buckets[i]
-			bounds[h.Bound(i).Seconds()] = cumulated
-		}
-		to <- prometheus.MustNewConstHistogram(desc, h.Count, max(0, h.Sum).Seconds(), bounds)
+		to <- constHistogram(desc, of(m), buckets)
 	}
+}
+
+func constHistogram(desc *prometheus.Desc, h *kvslots.Durations, buckets int, labels ...string) prometheus.Metric {
+	cumulated, bounds := uint64(0), make(map[float64]uint64, buckets)
+	for i := range buckets {
+		cumulated += h.Buckets[i]
+		bounds[h.Bound(i).Seconds()] = cumulated
+	}
+	return prometheus.MustNewConstHistogram(desc, h.Count, max(0, h.Sum).Seconds(), bounds, labels...)
 }

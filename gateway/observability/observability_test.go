@@ -124,7 +124,12 @@ var bad = map[string]struct {
 	"KvslotsWritesSlow":       {"kvslots_write_duration_seconds_bucket", nil}, // see slow
 	"KvslotsWritesResent":     {"kvslots_resent_writes_total", new(1e3)},
 	"KvslotsFlushSlow":        {"kvslots_flush_duration_seconds_bucket", nil},
-	"KvslotsWaitsLong":        {"kvslots_oldest_waiter_age_seconds", new(601.0)},
+	"KvslotsWaitsLong":        {"kvslots_oldest_waiter_age_seconds", new(55.0)},
+	"KvslotsStuck":            {"kvslots_waiters", nil}, // see checkAlerts
+	"KvslotsExpiries":         {"kvslots_expiries_total", new(1e3)},
+	"KvslotsGatewayMissing":   {"kvslots_build_info", nil}, // likewise
+	"KvslotsDiskFills":        {"kvslots_disk_free_bytes", new(1.0)},
+	"KvslotsCertificateEnds":  {"kvslots_certificate_expiry_timestamp_seconds", new(1e9)},
 	"KvslotsContention":       {"kvslots_claims_total", new(1e4)},
 	"KvslotsForeignEntries":   {"kvslots_foreign_entries_total", new(1.0)},
 	"KvslotsFileDescriptors":  {"process_open_fds", new(1e9)},
@@ -143,7 +148,12 @@ func checkAlerts(t *testing.T, s *scrapes) {
 			t.Errorf("%s fires for a gateway in order: %v", a.Alert, firing)
 		}
 		doctored := s.with(bad[a.Alert].metric, bad[a.Alert].value)
-		if strings.HasSuffix(bad[a.Alert].metric, "_bucket") {
+		switch {
+		case a.Alert == "KvslotsStuck":
+			doctored = s.always("kvslots_waiters", 1).always("kvslots_store_grants_total", 7)
+		case a.Alert == "KvslotsGatewayMissing":
+			doctored = s.withGateways(2, -10*time.Minute)
+		case strings.HasSuffix(bad[a.Alert].metric, "_bucket"):
 			doctored = s.slow(bad[a.Alert].metric)
 		}
 		if len(doctored.query(a.Expr)) == 0 {
@@ -159,14 +169,14 @@ func checkAlerts(t *testing.T, s *scrapes) {
 func (s *scrapes) calm() *scrapes {
 	for metric, value := range map[string]float64{
 		"kvslots_ready": 1, "kvslots_nats_connected": 1, "kvslots_view_lag_seconds": 0,
-		"kvslots_resent_writes_total": 0, "kvslots_view_rebuilds_total": 0,
+		"kvslots_resent_writes_total": 0, "kvslots_view_rebuilds_total": 0, "kvslots_disk_free_bytes": 1e15,
 	} {
 		s = s.with(metric, &value)
 	}
 	for _, buckets := range []string{"kvslots_write_duration_seconds_bucket", "kvslots_flush_duration_seconds_bucket"} {
 		s = s.plus(buckets, 1e6, func(string) bool { return true })
 	}
-	return s
+	return s.always("kvslots_expiries_total", 0) // the load has leases that expire
 }
 
 // slow returns a copy in which most of the last durations were longer than a second.

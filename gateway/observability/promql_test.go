@@ -3,6 +3,7 @@ package observability
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -92,6 +93,32 @@ func (s *scrapes) with(metric string, value *float64) *scrapes {
 			last := len(series.samples) - 1
 			changed.series[text] = &scraped{series.labels, append(slices.Clone(series.samples[:last]), sample{series.samples[last].T(), *value})}
 		}
+	}
+	return changed
+}
+
+// always returns a copy in which a metric has had one value all the time.
+func (s *scrapes) always(metric string, value float64) *scrapes {
+	changed := s.with(metric, nil)
+	for text, series := range s.series {
+		if series.labels.Get(labels.MetricName) != metric {
+			continue
+		}
+		same := &scraped{labels: series.labels}
+		for _, x := range series.samples {
+			same.samples = append(same.samples, sample{x.T(), value})
+		}
+		changed.series[text] = same
+	}
+	return changed
+}
+
+// withGateways returns a copy with n more gateways, which were last scraped a while before the end.
+func (s *scrapes) withGateways(n int, before time.Duration) *scrapes {
+	changed := s.with("", nil)
+	for i := range n {
+		of := labels.FromStrings(labels.MetricName, "kvslots_build_info", "job", "kvslots", "instance", fmt.Sprint("gone:", i))
+		changed.add(of, s.last.Add(before), 1)
 	}
 	return changed
 }

@@ -69,7 +69,7 @@ func TestExpiries(t *testing.T) {
 	h.must(peer.Acquire{Resource: peer.Resource{Pool: h.hash(), Name: "e", Lock: true, Limit: 1}, Owner: "o", Lease: h.hash(), TTL: time.Second})
 	h.must(peer.Acquire{Resource: peer.Resource{Pool: h.hash(), Name: "f", Lock: true, Limit: 1}, Owner: "o", Lease: h.hash(), TTL: time.Hour})
 	h.pass(5 * time.Second)
-	if c, _ := h.p.Metrics(h.now); c.Expiries != (peer.Expiries{Pools: 2, Sessions: 4, Owned: 1}) || c.Leased.Count != 7 {
-		t.Errorf("%+v, %d leases ended", c.Expiries, c.Leased.Count)
+	if c, _ := h.p.Metrics(h.now); c.Expiries != (peer.ByUse[uint64]{Pools: 2, Sessions: 4, Owned: 1}) || c.Leased.Pools.Count != 2 || c.Leased.Sessions.Count != 4 || c.Leased.Owned.Count != 1 {
+		t.Errorf("%+v, %d leases ended", c.Expiries, c.Leased)
 	}
 }

@@ -14,37 +14,38 @@ type Counters struct {
 	Voids     uint64 // claims that were written and are void
 	Conflicts uint64 // writes that were refused because their key had changed
 	Grants    uint64
-	Expiries  Expiries
-	IdlePools uint64 // pools that this peer unregistered because nothing used them
-	Writes    uint64 // messages sent, with those that were sent again
-	Resent    uint64 // messages sent again
+	Expiries  ByUse[uint64] // leases that this peer ended because their time was over
+	Evictions ByUse[uint64] // leases that this peer ended for an operator
+	IdlePools uint64        // pools that this peer unregistered because nothing used them
+	Writes    uint64        // messages sent, with those that were sent again
+	Resent    uint64        // messages sent again
 	Barriers  uint64
 	Skips     uint64 // entries that a catch-up did not find, since they were overwritten
 	Rebuilds  uint64 // of the view
 	CatchUps  uint64 // catch-ups, which check the view against the stream
 
-	Wrote  Durations // from the first sending of a write to its outcome
-	Read   Durations // from a read barrier to the view that has reached it
-	Leased Durations // how long the leases lasted that this peer ended: returned, released or expired
+	Wrote  Durations        // from the first sending of a write to its outcome
+	Read   Durations        // from a read barrier to the view that has reached it
+	Leased ByUse[Durations] // how long the leases lasted that this peer ended: returned, released, expired or evicted
 }
 
-// Expiries counts the leases that a peer ended because their time was over, by what they
-// were taken for. The entry of a lease says that, so the peer need not have granted it.
-type Expiries struct {
-	Pools    uint64 // of registered pools
-	Sessions uint64 // locks and semaphores of client sessions
-	Owned    uint64 // locks that an owner held, and no session
+// ByUse is a measure of leases by what they were taken for. The entry of a lease says that, so the
+// peer need not have granted it.
+type ByUse[T any] struct {
+	Pools    T // of registered pools
+	Sessions T // locks and semaphores of client sessions
+	Owned    T // locks that an owner held, and no session
 }
 
-// of returns the counter for a slot's lease.
-func (e *Expiries) of(lease *entry.SlotValue) *uint64 {
+// of returns the measure for a slot's lease.
+func (b *ByUse[T]) of(lease *entry.SlotValue) *T {
 	switch {
 	case !lease.Session.IsZero():
-		return &e.Sessions
+		return &b.Sessions
 	case lease.Owner != "":
-		return &e.Owned
+		return &b.Owned
 	}
-	return &e.Pools
+	return &b.Pools
 }
 
 // Gauges are measures of a peer and of its view at one instant.
@@ -91,14 +92,32 @@ func (k *kernel) wrote(w *write, r resolution) {
 	}
 }
 
+// leased returns the function that counts the end of a lease, which a purge with a cause has
+// ended.
+func (k *kernel) leased(s *rules.Slot, cause entry.Cause) func() {
+	granted, held := s.Granted, k.counters.Leased.of(&s.Value)
+	var count *uint64
+	switch cause {
+	case entry.Expired:
+		count = k.counters.Expiries.of(&s.Value)
+	case entry.Evicted:
+		count = k.counters.Evictions.of(&s.Value)
+	}
+	return func() {
+		held.add(k.now.Sub(granted))
+		if count != nil {
+			*count++
+		}
+	}
+}
+
 // expired returns the function that counts the end of a lease whose time was over, once
 // its purge has an outcome.
 func (k *kernel) expired(s *rules.Slot) func(resolution) {
-	granted, count := s.Granted, k.counters.Expiries.of(&s.Value)
+	ended := k.leased(s, entry.Expired)
 	return func(r resolution) {
 		if r.result == written {
-			*count++
-			k.counters.Leased.add(k.now.Sub(granted))
+			ended()
 		}
 	}
 }

@@ -34,9 +34,9 @@ func (p *pools) purgeOwned(c *call, r ReleaseOwned, s *rules.Slot) {
 	if !r.Force {
 		m.Owner = ownerHash(r.Owner)
 	}
-	granted := s.Granted
+	ended := p.leased(s, entry.NoCause)
 	c.put(m, func(resolution) {
-		p.counters.Leased.add(p.now.Sub(granted))
+		ended()
 		c.answer(Answer{Returned: true})
 	}, func() { p.releaseOwned(c, r) })
 }

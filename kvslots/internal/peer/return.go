@@ -13,7 +13,7 @@ func (h *Held) returnLease(c *call) { h.end(c, entry.NoCause, Answer{Returned: t
 func (h *Held) end(c *call, cause entry.Cause, a Answer) {
 	again := func() { h.end(c, cause, a) }
 	h.withLease(c, func(s *rules.Slot) {
-		granted := s.Granted
+		ended := c.k.leased(s, cause)
 		m := c.k.purgeSlot(s)
 		if m.Cause = cause; cause == entry.NoCause {
 			m.Owner = ownerHash(s.Value.Owner)
@@ -25,7 +25,7 @@ func (h *Held) end(c *call, cause entry.Cause, a Answer) {
 			case !w.ended:
 				again()
 			default:
-				c.k.counters.Leased.add(c.k.now.Sub(granted))
+				ended()
 				c.answer(a)
 			}
 		}, again)

@@ -112,6 +112,9 @@ func (b *backend) collectors() []prometheus.Collector {
 	connections := map[string]*nats.Conn{"bucket": b.nc, "service": b.service, "functions": b.functions}
 	maps.DeleteFunc(connections, func(_ string, nc *nats.Conn) bool { return nc == nil })
 	all := []prometheus.Collector{metrics.Connections(connections)}
+	if b.server != nil {
+		all = append(all, metrics.Space(b.server.Space))
+	}
 	if b.server != nil && b.server.Flusher() != nil {
 		all = append(all, b.flushes)
 	}

@@ -4,7 +4,10 @@ import (
 	"crypto/tls"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/gateway/metrics"
 )
 
 // certificates are those of the HTTP listener, as the files had them when they were last
@@ -39,4 +42,15 @@ func (c *certificates) config() *tls.Config {
 		MinVersion:         tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current.Load(), nil },
 	}
+}
+
+// expiry is the metric of the end of the certificate that is in force. c may be nil.
+func (c *certificates) expiry() prometheus.Collector {
+	return metrics.Gauge("kvslots_certificate_expiry_timestamp_seconds", "When the certificate of HTTP ends that is in force, in seconds since 1970; 0 without TLS.", nil,
+		func() float64 {
+			if c == nil {
+				return 0
+			}
+			return float64(c.current.Load().Certificates[0].Leaf.NotAfter.Unix())
+		})
 }

@@ -17,7 +17,7 @@ import (
 func (s *server) httpConfig() gateway.Config {
 	c := s.settings.HTTP()
 	c.TLS, c.Tokens = s.access.tls(), s.access.tokens
-	c.Collectors = []prometheus.Collector{s.access.fileAge()}
+	c.Collectors = []prometheus.Collector{s.access.fileAge(), s.access.certs.expiry()}
 	c.Version = s.version
 	c.Logger = s.log.With("component", "http")
 	return c
@@ -33,7 +33,11 @@ func (s *server) newGateway(finishers []gateway.Finisher) *gateway.Gateway {
 		sessions.Clients = s.nats.server.Clients().NumClients
 	}
 	c.Dialects = []gateway.Dialect{library.New(s.store, s.lending, s.log), dflockd.New(s.store, sessions), s.functions}
-	c.Collectors = slices.Concat(c.Collectors, s.nats.collectors(), []prometheus.Collector{metrics.Store(s.store.Metrics)})
+	longest := s.settings.Store().MaxWait.Seconds()
+	c.Collectors = slices.Concat(c.Collectors, s.nats.collectors(), []prometheus.Collector{
+		metrics.Store(s.store.Metrics),
+		metrics.Gauge("kvslots_max_wait_seconds", "The longest wait for a slot: --max-wait.", nil, func() float64 { return longest }),
+	})
 	return gateway.New(c)
 }
 

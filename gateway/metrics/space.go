@@ -1,0 +1,41 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kvslots/kvslots/natsembed"
+)
+
+// Space returns the metrics of the disk of an embedded server. measure is
+// natsembed.Server.Space; it is called once for each scrape.
+func Space(measure func() (natsembed.Space, error)) prometheus.Collector {
+	return spaceMetrics{measure}
+}
+
+type spaceMetrics struct {
+	measure func() (natsembed.Space, error)
+}
+
+var (
+	storeBytes = metricDesc("kvslots_store_bytes", "Bytes that the entries of the embedded server's streams take.")
+	diskFree   = metricDesc("kvslots_disk_free_bytes", "Bytes of the data directory's disk that the gateway may still use.")
+	diskSize   = metricDesc("kvslots_disk_size_bytes", "Size of the data directory's disk, in bytes.")
+)
+
+// Describe sends the description of each metric.
+func (spaceMetrics) Describe(to chan<- *prometheus.Desc) {
+	to <- storeBytes
+	to <- diskFree
+	to <- diskSize
+}
+
+// Collect sends the metrics of one measurement, or none if it fails.
+func (c spaceMetrics) Collect(to chan<- prometheus.Metric) {
+	s, err := c.measure()
+	if err != nil {
+		return
+	}
+	to <- prometheus.MustNewConstMetric(storeBytes, prometheus.GaugeValue, float64(s.Store))
+	to <- prometheus.MustNewConstMetric(diskFree, prometheus.GaugeValue, float64(s.Free))
+	to <- prometheus.MustNewConstMetric(diskSize, prometheus.GaugeValue, float64(s.Disk))
+}

@@ -21,10 +21,18 @@ func reads(r *http.Request, paths []string) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && slices.Contains(paths, routedPath(r))
 }
 
-// authenticate refuses requests that have none of Config.Tokens (README.md, "Access").
+// authenticate refuses requests that have none of Config.Tokens, and those of readers that are
+// no GET or HEAD, of which none changes anything (README.md, "Access").
 func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request) bool {
-	if g.cfg.Tokens.Accept(r.Header.Get(wire.AuthorizationHeader)) || reads(r, tokenless) {
+	access := g.cfg.Tokens.Access(r.Header.Get(wire.AuthorizationHeader))
+	switch {
+	case access == wire.AccessFull, reads(r, tokenless):
 		return true
+	case access == wire.AccessRead && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		return true
+	case access == wire.AccessRead:
+		g.fail(w, r, wire.ReadOnly)
+		return false
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	g.fail(w, r, wire.Unauthorized)

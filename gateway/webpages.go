@@ -64,8 +64,8 @@ func newCORS(origins []string) *cors.Cors {
 	return cors.New(cors.Options{
 		AllowedOrigins: origins,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPost, http.MethodDelete},
-		AllowedHeaders: []string{wire.AuthorizationHeader, "Content-Type", wire.SessionHeader, wire.PoolHeader, wire.RequestKeyHeader, wire.RequestIDHeader, wire.TraceHeader},
-		ExposedHeaders: []string{wire.RetryAfterHeader, wire.ErrorHeader, wire.FieldHeader, wire.RangeHeader, wire.WaitedHeader, wire.WaitHeader, wire.RequestIDHeader},
+		AllowedHeaders: []string{wire.AuthorizationHeader, "Content-Type", wire.SessionHeader, wire.PoolHeader, wire.LeaseHeader, wire.RequestKeyHeader, wire.RequestIDHeader, wire.TraceHeader},
+		ExposedHeaders: []string{wire.RetryAfterHeader, wire.ErrorHeader, wire.FieldHeader, wire.RangeHeader, wire.WaitedHeader, wire.WaitHeader, wire.PlaceHeader, wire.RequestIDHeader},
 		MaxAge:         corsMaxAge,
 	})
 }

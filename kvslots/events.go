@@ -206,7 +206,7 @@ func (x *Watcher) read() (events []Event, changed <-chan struct{}, err error) {
 	}
 	for ; x.at < w.next && len(events) < maxRead; x.at++ {
 		e := &w.ring[x.at%maxEvents]
-		if e.Kind != peer.StartsOver && (e.Revision <= x.after || len(x.pools) > 0 && !slices.Contains(x.pools, PoolRef{e.Pool})) {
+		if e.Kind != peer.StartsOver && (e.Revision <= x.after || len(x.pools) > 0 && !slices.ContainsFunc(x.pools, func(p PoolRef) bool { return p.hash == e.Pool })) {
 			continue
 		}
 		events = append(events, eventOf(e))

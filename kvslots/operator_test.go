@@ -32,7 +32,7 @@ func TestOperator(t *testing.T) {
 		t.Fatalf("listed: %+v, %q, %v", listed, next, err)
 	}
 	ref, err := ByHash(listed[0].Hash)
-	if err != nil || ref != ByID(pool) {
+	if err != nil || ref.Hash() != ByID(pool).Hash() {
 		t.Fatal(ref, err)
 	}
 	if state, err := other.TakeOut(ctx, ref, OutOfService{0, "broken"}); err != nil || state.Available() != 1 || state.Out != 0 {

@@ -27,4 +27,20 @@ type Service interface {
 	Extend(ctx context.Context, session string, r Resource, token string, ttl time.Duration) (remaining time.Duration, err error)
 }
 
-var _ Service = (*Store)(nil)
+// Operator is what an operator can do with pools, and with locks and semaphores: see who holds
+// them and who waits, end a lease, and take positions out of service. A Store and a client.Client
+// are Operators, with the same errors.
+type Operator interface {
+	ReadPool(ctx context.Context, pool PoolRef, page DetailPage) (PoolDetail, error)
+	ReadPools(ctx context.Context, q PoolQuery) (pools []PoolStats, next string, err error)
+	Holder(ctx context.Context, pool, lease uuid.UUID) (HolderStats, error)
+	PlaceOf(ctx context.Context, pool uuid.UUID, requestKey string) (WaiterStats, *HolderStats, error)
+	Evict(ctx context.Context, pool PoolRef, position int, fence uint64) (HolderStats, error)
+	TakeOut(ctx context.Context, pool PoolRef, out OutOfService) (State, error)
+	PutBack(ctx context.Context, pool PoolRef, position int) (State, error)
+}
+
+var (
+	_ Service  = (*Store)(nil)
+	_ Operator = (*Store)(nil)
+)

@@ -14,15 +14,18 @@ import (
 // The bodies of answers in the Library API (gateway/README.md, "The Library API: /l").
 // With --json a command prints them as they are.
 type (
-	poolAnswer     wire.Pool
-	leaseAnswer    wire.Lease
-	deletedAnswer  wire.Deleted
-	returnedAnswer wire.Returned
+	poolAnswer       wire.Pool
+	inspectionAnswer wire.Inspection
+	leaseAnswer      wire.Lease
+	deletedAnswer    wire.Deleted
+	returnedAnswer   wire.Returned
 )
 
 func (p poolAnswer) String() string {
 	return fmt.Sprintf("count %d, in use %d, available %d, waiting %d", p.Count, p.InUse, p.Available, p.Waiting)
 }
+
+func (i inspectionAnswer) String() string { return poolAnswer(i.Pool).String() }
 
 func (l leaseAnswer) ttl() time.Duration { return time.Duration(l.ExpiresIn) * time.Second }
 

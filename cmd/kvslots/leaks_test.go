@@ -70,13 +70,13 @@ func (s *secrets) addForm(name string, form []byte) {
 
 var (
 	secretText = regexp.MustCompile(`\b(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-f]{32})\b`)
-	ownerText  = regexp.MustCompile(`"owner":"[^"]*"`) // of a lock of Forrst: no secret
+	publicText = regexp.MustCompile(`"(owner|hash)":"[^"]*"|/v1/pools/[0-9a-f]{32}`) // the owner of a lock of Forrst, and hashes of pools: no secrets
 )
 
 // learn adds what is a secret in a request or an answer: ids of pools, leases and
 // sessions, and tokens.
 func (s *secrets) learn(text string) {
-	for _, secret := range secretText.FindAllString(ownerText.ReplaceAllString(text, ""), -1) {
+	for _, secret := range secretText.FindAllString(publicText.ReplaceAllString(text, ""), -1) {
 		s.add("id", secret)
 	}
 }

@@ -67,10 +67,10 @@ func (l *lender) register(ctx context.Context, pool uuid.UUID, count int) (poolA
 	})
 }
 
-func (l *lender) inspect(ctx context.Context, pool uuid.UUID) (poolAnswer, error) {
-	return ask(ctx, l, 0, func(ctx context.Context) (poolAnswer, error) {
-		state, err := l.client.Inspect(ctx, pool)
-		return poolAnswer(wire.NewPool(pool, state)), err
+func (l *lender) inspect(ctx context.Context, pool uuid.UUID) (inspectionAnswer, error) {
+	return ask(ctx, l, 0, func(ctx context.Context) (inspectionAnswer, error) {
+		answer, err := l.client.Inspection(ctx, pool)
+		return inspectionAnswer(answer), err
 	})
 }
 

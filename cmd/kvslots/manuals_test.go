@@ -201,6 +201,7 @@ func (s *session) translate(text string) string {
 func anyTime(answer string) string {
 	answer = regexp.MustCompile(`"expires_at":"[-0-9]+T[:0-9]+Z"`).ReplaceAllString(answer, `"expires_at":"…"`)
 	answer = regexp.MustCompile(`"(expires_at_unix|fence)":\d+`).ReplaceAllString(answer, `"$1":…`)
+	answer = regexp.MustCompile(`"(age_s|expires_in_s|waited_s|oldest_wait_s)":[\d.]+`).ReplaceAllString(answer, `"$1":…`)
 	answer = regexp.MustCompile(`\bage \d+s`).ReplaceAllString(answer, `age …`)
 	return regexp.MustCompile(`(KVSLOTS_FENCE|fence)=\d+`).ReplaceAllString(answer, `$1=…`)
 }

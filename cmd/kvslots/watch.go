@@ -37,7 +37,8 @@ func (p *poolCommand) watch(ctx context.Context, from *lender, pool uuid.UUID, e
 	var last *poolAnswer
 	tries := retry{hint: "still trying", stderr: p.ErrOrStderr()}
 	for {
-		answer, err := from.inspect(ctx, pool)
+		inspected, err := from.inspect(ctx, pool)
+		answer := poolAnswer(inspected.Pool)
 		switch {
 		case ctx.Err() != nil:
 			return nil

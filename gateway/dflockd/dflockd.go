@@ -45,7 +45,7 @@ type Dialect struct{ service *ops.Service }
 // New returns a Dialect that serves the sessions of a store, such as a *kvslots.Store.
 func New(sessions ops.Sessions, cfg Config) *Dialect {
 	return &Dialect{&ops.Service{
-		Sessions: sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APIDflockd),
+		Sessions: sessions, Operator: sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APIDflockd),
 		SessionTimes: cfg.SessionTimes, Clients: cfg.Clients, Log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}}
 }
@@ -54,7 +54,10 @@ func New(sessions ops.Sessions, cfg Config) *Dialect {
 func (d *Dialect) Mount(r chi.Router) {
 	jsonhttp.Mount(r, d.service, ops.OfSessions...)
 	jsonhttp.Mount(r, d.service, ops.OfResources...)
-	jsonhttp.Mount(r, d.service, ops.Stats)
+	jsonhttp.Mount(r, d.service, ops.Stats, ops.ListPools)
+	for _, door := range []wire.Door{wire.ByHash, wire.ByLock, wire.BySemaphore} {
+		jsonhttp.Mount(r, d.service, ops.OfOperators(door)...)
+	}
 }
 
 // Prefix returns the beginning of the dialect's paths.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots"
 )
 
 const (
@@ -35,10 +37,11 @@ type lockOptions struct {
 	block       time.Duration // 0 if the call does not wait
 	blockText   duration
 	autoRelease bool
+	label       string // see kvslots.WithLabel
 }
 
 func readLockOptions(raw json.RawMessage) (*lockOptions, *Error) {
-	fields, wrong := readObject(raw, codeArguments, "options", "", "key", "ttl", "scope", "block", "owner", "auto_release")
+	fields, wrong := readObject(raw, codeArguments, "options", "", "key", "ttl", "scope", "block", "owner", "auto_release", "label")
 	if wrong != nil {
 		return nil, wrong
 	}
@@ -63,8 +66,24 @@ func readLockOptions(raw json.RawMessage) (*lockOptions, *Error) {
 	if o.owner, wrong = fields.owner(); wrong != nil {
 		return nil, wrong
 	}
+	if o.label, wrong = fields.label(); wrong != nil {
+		return nil, wrong
+	}
 	o.autoRelease, wrong = fields.boolean("auto_release", true)
 	return o, wrong
+}
+
+// label returns the field "label", or "" if it is missing.
+func (o object) label() (string, *Error) {
+	if !o.has("label") {
+		return "", nil
+	}
+	text, ok := o.text("label")
+	var options kvslots.Options
+	if !ok || kvslots.WithLabel(text)(&options) != nil {
+		return "", o.fault("label", "0 to "+strconv.Itoa(kvslots.MaxLabel)+" printable characters")
+	}
+	return text, nil
 }
 
 // owner returns the field "owner", or a new UUID if it is missing.

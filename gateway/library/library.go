@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // Dialect serves /l.
@@ -20,8 +21,11 @@ type Dialect struct{ service *ops.Service }
 // lending is the *gateway.Lending that all transports of the gateway share. log receives
 // server errors, without ids; nil means no log.
 func New(pools ops.Pools, lending *ops.Lending, log *slog.Logger) *Dialect {
-	return &Dialect{&ops.Service{Pools: pools, Lending: lending, Events: lending.Events(ops.APILibrary), Log: cmp.Or(log, slog.New(slog.DiscardHandler))}}
+	return &Dialect{&ops.Service{Pools: pools, Operator: pools, Lending: lending, Events: lending.Events(ops.APILibrary), Log: cmp.Or(log, slog.New(slog.DiscardHandler))}}
 }
 
 // Mount adds the routes of /l.
-func (d *Dialect) Mount(r chi.Router) { jsonhttp.Mount(r, d.service, ops.OfPools...) }
+func (d *Dialect) Mount(r chi.Router) {
+	jsonhttp.Mount(r, d.service, ops.OfPools...)
+	jsonhttp.Mount(r, d.service, ops.OfOperators(wire.BySecret)...)
+}

@@ -15,20 +15,22 @@ import (
 const (
 	poolA = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01"
 	poolB = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a02"
+	hashA = "d600c24f962d5930089cc56981788d46"
 )
 
 func TestPoolSession(t *testing.T) {
 	d := openFixture(t, openStore(t))
 	const path = "/l/" + poolA
 	state := func(rest string) string { return `{"id":"` + poolA + `",` + rest + `}` }
+	inspected := func(rest string) string { return state(rest + `,"hash":"` + hashA + `"`) }
 
 	d.want(t, "GET", path, "", 404, `{"error":"no such pool"}`)
 	d.want(t, "PUT", path, `{"count":4}`, 200, state(`"count":4,"in_use":0,"available":4,"waiting":0`))
 	d.want(t, "PUT", path, `{"count":4}`, 200, state(`"count":4,"in_use":0,"available":4,"waiting":0`))
 	d.want(t, "PUT", path, `{"count":1}`, 200, state(`"count":1,"in_use":0,"available":1,"waiting":0`))
-	d.want(t, "GET", "/l/"+strings.ToUpper(poolA), "", 200, state(`"count":1,"in_use":0,"available":1,"waiting":0`))
-	d.want(t, "GET", "/l/%39"+poolA[1:], "", 200, state(`"count":1,"in_use":0,"available":1,"waiting":0`))
-	d.want(t, "GET", path+"?wait=1", "", 200, state(`"count":1,"in_use":0,"available":1,"waiting":0`))
+	d.want(t, "GET", "/l/"+strings.ToUpper(poolA), "", 200, inspected(`"count":1,"in_use":0,"available":1,"waiting":0`))
+	d.want(t, "GET", "/l/%39"+poolA[1:], "", 200, inspected(`"count":1,"in_use":0,"available":1,"waiting":0`))
+	d.want(t, "GET", path+"?wait=1", "", 200, inspected(`"count":1,"in_use":0,"available":1,"waiting":0`))
 	d.want(t, "GET", "/l/"+poolB, "", 404, `{"error":"no such pool"}`)
 	d.want(t, "DELETE", path, "", 200, `{"deleted":true}`)
 	d.want(t, "DELETE", path, "", 200, `{"deleted":true}`)
@@ -48,7 +50,7 @@ func TestPoolInHeader(t *testing.T) {
 		return text
 	}
 	ask("PUT", "", `{"count":1}`, 200, `{"id":"`+poolA+`","count":1,"in_use":0,"available":1,"waiting":0}`, in...)
-	d.want(t, "GET", "/l/"+poolA, "", 200, `{"id":"`+poolA+`","count":1,"in_use":0,"available":1,"waiting":0}`)
+	d.want(t, "GET", "/l/"+poolA, "", 200, `{"id":"`+poolA+`","count":1,"in_use":0,"available":1,"waiting":0,"hash":"`+hashA+`"}`)
 	var lease wire.Lease
 	if err := json.Unmarshal([]byte(ask("POST", "/borrow", `{"ttl":30}`, 200, `{"lease":`, in...)), &lease); err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ func TestRepeatAtTwoGateways(t *testing.T) {
 		if header.Get(wire.WaitHeader) != "" {
 			t.Errorf("a request that does not wait was granted %s s", header.Get(wire.WaitHeader))
 		}
-		d.want(t, "GET", pool, "", 200, `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","count":2,"in_use":1,"available":1,"waiting":0}`)
+		d.want(t, "GET", pool, "", 200, `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","count":2,"in_use":1,"available":1,"waiting":0,"hash":"`+hashA+`"}`)
 	}
 	if code, _, header := b.keyed(t, "POST", pool+"/borrow", `{"ttl":61}`, "job 17"); code != 422 || header.Get(wire.ErrorHeader) != "key_reused" {
 		t.Errorf("with another ttl: %d %s", code, header.Get(wire.ErrorHeader))

@@ -2,6 +2,7 @@ package natsapi_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -76,9 +77,8 @@ func TestOthersCannotAnswerGrants(t *testing.T) {
 				t.Errorf("another client may answer the grant on %s", held.Reply)
 			}
 			waiting := borrow(60, header)
-			for text := ""; text != "1"; time.Sleep(time.Millisecond) {
-				_, answer := d.ask(t, "inspect", `{"id":"`+poolA+`"}`)
-				text = answer[len(answer)-2 : len(answer)-1]
+			for answer := ""; !strings.Contains(answer, `"waiting":1`); time.Sleep(time.Millisecond) {
+				_, answer = d.ask(t, "inspect", `{"id":"`+poolA+`"}`)
 			}
 			giveBack(held)
 			granted := next(waiting)

@@ -64,6 +64,11 @@ type Config struct {
 	// does not have them.
 	Calls ops.Functions
 
+	// Tokens are the *gateway.Tokens of which requests of operators need one: those for the list
+	// of pools, about a pool by its hash, and those that change something about a lock or a
+	// semaphore. nil means that they need none.
+	Tokens *ops.Tokens
+
 	// Version is the version in the answers to PING and INFO. If it is not a semantic
 	// version, it is appended to 0.0.0.
 	Version string
@@ -130,6 +135,8 @@ type Service struct {
 	ops ops.Service
 	log *slog.Logger
 
+	tokens *ops.Tokens
+
 	identity     micro.ServiceIdentity
 	started      time.Time
 	listed       []endpoint // all, in the order of INFO and STATS
@@ -169,9 +176,9 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	cfg.MaxBorrows = cmp.Or(cfg.MaxBorrows, DefaultMaxBorrows)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	s := &Service{
-		nc: nc, log: cfg.Logger,
+		nc: nc, log: cfg.Logger, tokens: cfg.Tokens,
 		ops: ops.Service{
-			Pools: cfg.Pools, Sessions: cfg.Sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APINATS),
+			Pools: cfg.Pools, Operator: cfg.Pools, Sessions: cfg.Sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APINATS),
 			SessionTimes: cfg.SessionTimes, Functions: cfg.Calls, Log: cfg.Logger,
 		},
 		requests: newRequests(time.Now), away: newAway(time.Now),

@@ -19,6 +19,10 @@ func (s *Service) perform(r *request) {
 		s.refuse(r, err)
 		return
 	}
+	if refusal, denied := s.denies(r, call); denied {
+		s.reply(r, s.ops.Deny(refusal))
+		return
+	}
 	r.drop()
 	if !r.aim(call) {
 		s.refuse(r, wire.ErrBusy)
@@ -43,6 +47,21 @@ func (s *Service) perform(r *request) {
 	if err != nil {
 		s.reply(r, s.ops.RefuseCall(err, call))
 	}
+}
+
+// denies reports whether a request lacks the token that it needs, and why.
+func (s *Service) denies(r *request, call *ops.Call) (refusal wire.Status, denied bool) {
+	needs := call.Needs(&call.Params)
+	if needs == wire.AccessNone {
+		return refusal, false
+	}
+	switch access := s.tokens.Access(r.header.Get(wire.AuthorizationHeader)); {
+	case access >= needs:
+		return refusal, false
+	case access == wire.AccessRead:
+		return wire.ReadOnly, true
+	}
+	return wire.Unauthorized, true
 }
 
 // readCall reads a request. name is the name by which it can be cancelled, or "".

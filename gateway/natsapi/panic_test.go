@@ -24,12 +24,19 @@ import (
 
 // broken is a store whose methods panic: all but Inspect are those of a nil interface.
 type broken struct {
+	brokenLender
+	kvslots.Operator // of Pools and of Sessions
+}
+
+type brokenLender struct {
 	ops.Pools
 	ops.Sessions
 	ops.OwnedLocks
 }
 
-func (broken) Inspect(context.Context, uuid.UUID) (kvslots.State, error) { panic("at " + poolA) }
+func (broken) ReadPool(context.Context, kvslots.PoolRef, kvslots.DetailPage) (kvslots.PoolDetail, error) {
+	panic("at " + poolA)
+}
 
 const (
 	poolBody  = `{"id":"` + poolA + `","count":1,"ttl":60,"wait":1,"lease":"` + unknownLease + `"}`

@@ -96,15 +96,7 @@ func (r *request) message(reply *ops.Reply) (*nats.Msg, error) {
 		body, err = json.Marshal(cmp.Or[any](reply.Body, wire.Empty{}))
 	}
 	m := &nats.Msg{Subject: r.reply, Data: body, Header: nats.Header{wire.RequestIDHeader: {r.trace.RequestID}}}
-	if reply.Waited != "" {
-		m.Header.Set(wire.WaitedHeader, reply.Waited)
-	}
-	if reply.Wait != "" {
-		m.Header.Set(wire.WaitHeader, reply.Wait)
-	}
-	if reply.Name != "" {
-		reply.Headers(m.Header.Set)
-	}
+	reply.Headers(m.Header.Set)
 	if reply.Code >= http.StatusBadRequest {
 		m.Header.Set(micro.ErrorHeader, reply.Text)
 		m.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(reply.Code))

@@ -15,6 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	pool    = "/l/9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01"
 	state   = `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","count":1,"in_use":0,"available":1,"waiting":0}`
+	shown   = `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","count":1,"in_use":0,"available":1,"waiting":0,"hash":"d600c24f962d5930089cc56981788d46"}`
 	session = "0123456789abcdef0123456789abcdef"
 	granted = `{"status":"ok","token":"` + session + `","lease_ttl_s":33}`
 	refused = `{"error":"draining"}`
@@ -50,7 +51,7 @@ const (
 func TestRightAnswers(t *testing.T) {
 	for _, c := range []exchanged{
 		{"pool", "PUT", pool, "", `{"count":1,"more":true}`, 200, asJSON, state},
-		{"encoded id", "GET", "/l/%39f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01", "", "", 200, asJSON, state},
+		{"encoded id", "GET", "/l/%39f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01", "", "", 200, asJSON, shown},
 		{"head", "HEAD", pool, "", "", 200, asJSON, ""},
 		{"head of nothing", "HEAD", pool, "", "", 404, asJSON, ""},
 		{"wrong request", "PUT", pool, "", `{}`, 400, asJSON, `{"error":"count"}`},
@@ -82,19 +83,19 @@ func TestWrongAnswers(t *testing.T) {
 		{"unknown status", "GET", pool, "", "", 409, asJSON, refused},
 		{"redirection", "GET", pool, "", "", 308, asJSON, ""},
 		{"unknown status of head", "HEAD", pool, "", "", 409, asJSON, ""},
-		{"body of head", "HEAD", pool, "", "", 200, asJSON, state},
-		{"field too many", "GET", pool, "", "", 200, asJSON, `{"fence":1,` + state[1:]},
-		{"field too few", "GET", pool, "", "", 200, asJSON, strings.Replace(state, `,"waiting":0`, "", 1)},
-		{"field of another type", "GET", pool, "", "", 200, asJSON, strings.Replace(state, `1,"in`, `"1","in`, 1)},
-		{"field out of range", "GET", pool, "", "", 200, asJSON, strings.Replace(state, `1,"in`, `-1,"in`, 1)},
+		{"body of head", "HEAD", pool, "", "", 200, asJSON, shown},
+		{"field too many", "GET", pool, "", "", 200, asJSON, `{"fence":1,` + shown[1:]},
+		{"field too few", "GET", pool, "", "", 200, asJSON, strings.Replace(shown, `,"waiting":0`, "", 1)},
+		{"field of another type", "GET", pool, "", "", 200, asJSON, strings.Replace(shown, `1,"in`, `"1","in`, 1)},
+		{"field out of range", "GET", pool, "", "", 200, asJSON, strings.Replace(shown, `1,"in`, `-1,"in`, 1)},
 		{"no JSON", "GET", pool, "", "", 200, asJSON, "{"},
-		{"other media type", "GET", pool, "", "", 200, "Content-Type: text/plain", state},
-		{"no media type", "GET", pool, "", "", 200, "", state},
+		{"other media type", "GET", pool, "", "", 200, "Content-Type: text/plain", shown},
+		{"no media type", "GET", pool, "", "", 200, "", shown},
 		{"no Retry-After", "GET", pool, "", "", 503, asJSON, refused},
 		{"Retry-After in words", "GET", pool, "", "", 503, asJSON + "Retry-After: soon", refused},
 		{"no Retry-After of head", "HEAD", pool, "", "", 503, asJSON, ""},
-		{"no request id", "GET", pool, "", "", 200, asJSON + "X-Request-Id: ", state},
-		{"request id with a space", "GET", pool, "", "", 200, asJSON + "X-Request-Id: a b", state},
+		{"no request id", "GET", pool, "", "", 200, asJSON + "X-Request-Id: ", shown},
+		{"request id with a space", "GET", pool, "", "", 200, asJSON + "X-Request-Id: a b", shown},
 		{"no request id at an unknown path", "GET", "/x", "", "", 404, asJSON + "X-Request-Id: ", `{"error":"not found"}`},
 		{"no challenge", "GET", pool, "", "", 401, asJSON, `{"error":"unauthorized"}`},
 		{"code of pools", "GET", pool, "", "", 400, asJSON, `{"error":"bad_request","detail":"d"}`},
@@ -110,7 +111,7 @@ func TestWrongAnswers(t *testing.T) {
 		{"success with an unknown field", "POST", "/v1/locks/k", inSession, `{"acquire_timeout_s":1,"more":1}`, 200, asJSON, granted},
 		{"success without a session", "POST", "/v1/locks/k", "", `{"acquire_timeout_s":1}`, 200, asJSON, granted},
 		{"success without a body", "POST", "/v1/semaphores/k/enqueue", inSession, "", 200, asJSON, `{"status":"queued"}`},
-		{"success of another id", "GET", "/l/9f1c", "", "", 200, asJSON, state},
+		{"success of another id", "GET", "/l/9f1c", "", "", 200, asJSON, shown},
 		{"unknown path answers", "GET", "/x", "", "", 200, asJSON, `{}`},
 		{"unknown path in plain text", "GET", "/x", "", "", 404, "Content-Type: text/plain", `404 page not found`},
 		{"unknown path without an error", "GET", "/x", "", "", 404, asJSON, `{}`},

@@ -61,8 +61,8 @@ func New(nc *nats.Conn) *Client { return &Client{gateways: &natsTransport{nc: nc
 
 // Config configures Dial. The zero Config is ready for use.
 type Config struct {
-	// Token is the bearer token for gateways that require one over HTTP. It is a
-	// secret.
+	// Token is the bearer token for gateways that require one over HTTP, and of operators over
+	// NATS. It is a secret.
 	Token string
 
 	// TLS is for an https URL; nil trusts the authorities of the system. It is not
@@ -91,7 +91,7 @@ func Dial(at string, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{gateways: &natsTransport{nc: nc, dialled: true}}, nil
+	return &Client{gateways: &natsTransport{nc: nc, dialled: true, token: cfg.Token}}, nil
 }
 
 func isHTTP(at string) bool {
@@ -166,6 +166,9 @@ type request struct {
 	// cancels: the next request with the same key may take over what was granted. With
 	// nil, ask cancels them itself.
 	unknown *[]string
+
+	// operation is a request of an operator, which replaces the body; nil for others.
+	operation *operation
 
 	// undo returns the request that gives back what was granted. It is called after the
 	// answer was read. It is nil if the request grants nothing.

@@ -12,10 +12,10 @@ import (
 	"net/url"
 )
 
-// maxAnswer is the maximal length of an answer in bytes.
-const maxAnswer = 64 << 10
+// maxAnswer is the maximal length of an answer in bytes: that of 1,000 pools with long names.
+const maxAnswer = 4 << 20
 
-// Exchange sends a request over HTTP, and reads its answer, up to a length of 64 KiB. It is for
+// Exchange sends a request over HTTP, and reads its answer, up to a length of 4 MiB. It is for
 // requests that a Client does not send, such as to /ready.
 //
 // The errors begin with the scheme and host of the URL, without its path, which may contain a

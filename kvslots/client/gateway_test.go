@@ -48,7 +48,7 @@ func serveStore(t *testing.T, cfg kvslots.Config) *gateways {
 	}
 	lending, turns := gateway.NewLending(), gateway.NewTurns()
 	service, err := natsapi.Start(srv.Connect(nats.ReconnectBufSize(-1)), natsapi.Config{
-		Pools: store, Sessions: store, Turns: turns, Lending: lending, Logger: logtest.Logger(),
+		Pools: store, Sessions: store, Turns: turns, Lending: lending, Tokens: gateway.NewTokens(authToken), Logger: logtest.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)

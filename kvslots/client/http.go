@@ -85,13 +85,20 @@ func (h *httpTransport) newRequest(ctx context.Context, r request, idInHeader bo
 	if r.Method == http.MethodGet || r.Method == http.MethodDelete {
 		body = nil
 	}
-	message, err := http.NewRequestWithContext(ctx, r.Method, h.base+r.PathOf(name), bytes.NewReader(body))
+	target := r.PathOf(name)
+	if r.operation != nil {
+		target, body = r.operation.target()
+	}
+	message, err := http.NewRequestWithContext(ctx, r.Method, h.base+target, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	message.Header.Set("Content-Type", "application/json")
 	if idInHeader {
 		message.Header.Set(wire.PoolHeader, r.body.ID.String())
+	}
+	if r.Subject == wire.ReadHolder.Subject {
+		message.Header.Set(wire.LeaseHeader, r.body.Lease.String())
 	}
 	if session != "" {
 		message.Header.Set(wire.SessionHeader, session)

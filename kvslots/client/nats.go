@@ -20,7 +20,8 @@ import (
 // natsTransport sends requests over NATS, to any gateway.
 type natsTransport struct {
 	nc      *nats.Conn
-	dialled bool // made by Dial, and closed by close
+	dialled bool   // made by Dial, and closed by close
+	token   string // a secret; "" if there is none
 }
 
 func (n *natsTransport) close() {
@@ -31,6 +32,9 @@ func (n *natsTransport) close() {
 
 func (n *natsTransport) ask(ctx context.Context, r request, read func(answer) error) error {
 	m, name := r.natsMessage(), ""
+	if r.operation != nil && n.token != "" {
+		m.Header.Set(wire.AuthorizationHeader, "Bearer "+n.token)
+	}
 	if r.undo != nil {
 		name = n.nameGrant(m)
 	}
@@ -62,6 +66,9 @@ func (n *natsTransport) ask(ctx context.Context, r request, read func(answer) er
 
 func (r request) natsMessage() *nats.Msg {
 	m := &nats.Msg{Subject: r.Subject, Data: r.body.Encode(), Header: nats.Header{}}
+	if r.operation != nil {
+		m.Data = encode(r.operation.fields)
+	}
 	if r.key != "" {
 		m.Header.Set(wire.RequestKeyHeader, r.key)
 	}

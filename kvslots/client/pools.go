@@ -17,7 +17,7 @@ func (c *Client) Register(ctx context.Context, pool uuid.UUID, count int, opts .
 	if err := o.Apply(opts); err != nil {
 		return kvslots.State{}, err
 	}
-	return c.state(ctx, request{Route: wire.RegisterPool, body: wire.Request{ID: &pool, Count: &count}, key: o.RequestKey})
+	return c.state(ctx, request{Route: wire.RegisterPool, body: wire.Request{ID: &pool, Count: &count, Name: o.Name}, key: o.RequestKey})
 }
 
 // Inspect is like Store.Inspect.
@@ -25,10 +25,16 @@ func (c *Client) Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, er
 	return c.state(ctx, request{Route: wire.InspectPool, body: wire.Request{ID: &pool}})
 }
 
+// Inspection returns all that a gateway says about the pool that Inspect is about.
+func (c *Client) Inspection(ctx context.Context, pool uuid.UUID) (answer wire.Inspection, err error) {
+	err = c.ask(ctx, request{Route: wire.InspectPool, body: wire.Request{ID: &pool}}, &answer)
+	return answer, err
+}
+
 func (c *Client) state(ctx context.Context, r request) (kvslots.State, error) {
-	var answer wire.Pool
+	var answer wire.PoolState
 	err := c.ask(ctx, r, &answer)
-	return kvslots.State{Count: answer.Count, InUse: answer.InUse, Waiting: answer.Waiting}, err
+	return answer.State(), err
 }
 
 // Delete is like Store.Delete.
@@ -55,8 +61,7 @@ func returnOf(pool, lease uuid.UUID) request {
 }
 
 // Borrow is like Store.Borrow. If ctx ends first, the Client cancels the borrow: see
-// "Cancellation" in the package comment. A label is checked, but not sent to the
-// gateways.
+// "Cancellation" in the package comment.
 func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error) {
 	if err := kvslots.CheckTimes(ttl, wait); err != nil {
 		return nil, err
@@ -72,7 +77,7 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 			var body wire.Lease
 			lease, err = c.lease(ctx, &body, request{
 				Route: wire.Borrow, wait: wait, key: key, unknown: unknown,
-				body: wire.Request{ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait)},
+				body: wire.Request{ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait), Label: o.Label},
 				undo: func() request { return returnOf(pool, body.Lease) },
 			})
 			return err

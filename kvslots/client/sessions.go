@@ -22,7 +22,7 @@ func (c *Client) CreateSession(ctx context.Context, opts ...kvslots.Option) (id 
 		return "", 0, err
 	}
 	var answer wire.Session
-	err = c.ask(ctx, request{Route: wire.CreateSession}, &answer)
+	err = c.ask(ctx, request{Route: wire.CreateSession, body: wire.Request{Label: o.Label}}, &answer)
 	return answer.ID, time.Duration(answer.IdleTimeout) * time.Second, err
 }
 
@@ -91,7 +91,7 @@ func grantRequest(session string, r kvslots.Resource, ttl, wait time.Duration, o
 	if err := o.Apply(opts); err != nil {
 		return body, "", err
 	}
-	body = wire.Request{Session: session, Key: r.Key, LeaseTTL: wire.Seconds(ttl)}
+	body = wire.Request{Session: session, Key: r.Key, LeaseTTL: wire.Seconds(ttl), Label: o.Label}
 	if r.Kind == kvslots.KindSemaphore {
 		body.Limit = r.Limit
 	}
@@ -143,7 +143,9 @@ func (c *Client) grant(ctx context.Context, r kvslots.Resource, ask request) (g 
 	}
 	sent := time.Now()
 	err = c.gateways.ask(ctx, ask, func(a answer) (err error) {
-		g, err = readGrant(a.body)
+		if g, err = readGrant(a.body); err != nil {
+			return wire.Placed(err, a.header)
+		}
 		g.At = time.Now() // an answer of a gateway of an older version
 		if waited, ok := a.waited(sent); ok {
 			g.At = sent.Add(waited)

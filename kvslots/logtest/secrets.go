@@ -22,7 +22,7 @@ var (
 	secret = regexp.MustCompile(unlikeHash + `|\b[0-9a-f]{32}\b`)
 
 	// public matches what only looks like a secret.
-	public = regexp.MustCompile(`"(trace_id|key_hash)":"[0-9a-f]{32}"`)
+	public = regexp.MustCompile(`"(trace_id|key_hash|pool_hash)":"[0-9a-f]{32}"`)
 )
 
 // Log collects log lines, or a program's standard error, and looks for secrets in them.

@@ -23,6 +23,17 @@ const (
 	RPC          = Service + ".rpc"
 )
 
+// The subjects of those who look at pools, locks and semaphores, and look after them.
+const (
+	PoolList   = Service + ".pools"
+	PoolRead   = Service + ".read"
+	PoolHolder = Service + ".holder"
+	PoolPlace  = Service + ".place"
+	PoolEvict  = Service + ".evict"
+	PoolOut    = Service + ".out"
+	PoolPause  = Service + ".pause"
+)
+
 // The subjects of sessions.
 const (
 	SessionCreate = Service + ".session.create"
@@ -77,6 +88,7 @@ const (
 func Requests() []string {
 	all := []string{
 		PoolRegister, PoolInspect, PoolDelete, PoolBorrow, PoolReturn, PoolRenew, PoolFollow, Cancel, RPC,
+		PoolList, PoolRead, PoolHolder, PoolPlace, PoolEvict, PoolOut, PoolPause,
 		SessionCreate, SessionPing, SessionDelete, SessionFollow, Confirm + "*.*",
 	}
 	for _, kind := range []string{Lock, Semaphore} {

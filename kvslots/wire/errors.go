@@ -108,6 +108,9 @@ var table = []row{
 	{err: kvslots.ErrNoPool, Status: Status{Code: http.StatusNotFound, Name: "no_pool"}},
 	{err: kvslots.ErrSessionGone, Status: Status{Code: http.StatusGone, Name: "session_gone"}, v1Text: "no such session; it may have been idle for too long"},
 	{err: kvslots.ErrNotHeld, Status: Status{Code: http.StatusNotFound, Name: "not_held"}, v1Text: "the token is unknown, or its lease has ended"},
+	{err: kvslots.ErrOtherHolder, Status: Status{Code: http.StatusConflict, Name: "other_holder"}, v1Text: "the position has another lease by now"},
+	{err: kvslots.ErrNoPosition, Status: Status{Code: http.StatusNotFound, Name: "no_position"}, v1Text: "the pool has no such position"},
+	{err: kvslots.ErrNotInLine, Status: Status{Code: http.StatusNotFound, Name: "not_in_line"}, v1Text: "no call with the request key waits or has a lease"},
 	{err: kvslots.ErrNoSlot, Status: Status{Code: http.StatusConflict, Name: "no_slot"}},
 	{err: kvslots.ErrLimitMismatch, Status: Status{Code: http.StatusConflict, Name: "limit_mismatch"}, v1Text: "the key is in use with another limit, or as another kind"},
 	{err: kvslots.ErrAlreadyEnqueued, Status: Status{Code: http.StatusConflict, Name: "already_enqueued"}, v1Text: "the session has enqueued for the key already"},
@@ -180,6 +183,7 @@ var (
 	Unauthorized     = Status{Code: http.StatusUnauthorized, Name: "unauthorized", Text: "unauthorized"}
 	ForeignHost      = Status{Code: http.StatusForbidden, Name: forbidden, Text: "the gateway does not answer to this Host"}
 	ForeignOrigin    = Status{Code: http.StatusForbidden, Name: forbidden, Text: "pages of other origins may not write"}
+	ReadOnly         = Status{Code: http.StatusForbidden, Name: "read_only", Text: "the token may only read"}
 	NotFound         = Status{Code: http.StatusNotFound, Name: "not_found", Text: "not found"}
 	MethodNotAllowed = Status{Code: http.StatusMethodNotAllowed, Name: "method_not_allowed", Text: "method not allowed"}
 	RateLimited      = Status{Code: http.StatusTooManyRequests, Name: "rate_limited", Text: "rate limited"}
@@ -191,7 +195,7 @@ var (
 const forbidden = "forbidden"
 
 // clientFaults are the names of those refusals whose status is below 500.
-var clientFaults = []string{Unauthorized.Name, forbidden, NotFound.Name, MethodNotAllowed.Name, RateLimited.Name, MaxConnectionsPerIP.Name}
+var clientFaults = []string{Unauthorized.Name, forbidden, ReadOnly.Name, NotFound.Name, MethodNotAllowed.Name, RateLimited.Name, MaxConnectionsPerIP.Name}
 
 // isClientFault reports whether a refusal is one of clientFaults. Without a name, as from
 // a proxy, the status alone decides.

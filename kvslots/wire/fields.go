@@ -15,6 +15,7 @@ type Fields struct {
 	object
 	absent   bool     // the body is empty
 	repeated []string // names of fields that the body contains more than once
+	inQuery  bool     // the fields are those of a query, all of them strings
 }
 
 // ParseStrict parses a body that must be one JSON object in valid UTF-8 and nothing
@@ -111,6 +112,9 @@ func Text(value json.RawMessage) (text string, ok bool) {
 func (f Fields) only(names ...string) error {
 	for name := range f.object {
 		if !slices.Contains(names, name) {
+			if f.inQuery {
+				return rangeError("query", "one with no parameters but "+strings.Join(names, ", "))
+			}
 			return rangeError("body", OnlyFields(names)) // not the unknown name, which may be a misplaced secret
 		}
 	}

@@ -68,16 +68,16 @@ func FuzzParsePoolID(f *testing.F) {
 func FuzzStrict(f *testing.F) {
 	seed(f, `{"acquire_timeout_s":1,"lease_ttl_s":0}`, `{"acquire_timeout_s":1,"limit":3}`, `{"timeout_s":-1}`,
 		`{"token":"`+testToken+`"}`, `{"token":"`+testToken+`","lease_ttl_s":99999999999999999999}`,
-		`{"session":"s","key":"k"}`, `{"key":"\ud800","key":""}`)
+		`{"session":"s","key":"k"}`, `{"label":"\u202e","lease_ttl_s":1}`, `{"key":"\ud800","key":""}`)
 	texts := []string{
 		"acquire_timeout_s" + secondsText, "timeout_s" + secondsText, "lease_ttl_s" + secondsText,
-		limitText, tokenText, keyText, sessionText, emptyText,
+		labelText, limitText, tokenText, keyText, sessionText, emptyText,
 	}
-	for _, name := range []string{"acquire_timeout_s", "timeout_s", "lease_ttl_s", "limit", "token", "key", "session"} {
+	for _, name := range []string{"acquire_timeout_s", "timeout_s", "lease_ttl_s", "limit", "token", "key", "session", "label"} {
 		texts = append(texts, name+" must be given once")
 	}
 	for _, names := range []string{
-		"acquire_timeout_s, lease_ttl_s", "acquire_timeout_s, limit, lease_ttl_s", "lease_ttl_s", "limit, lease_ttl_s",
+		"acquire_timeout_s, lease_ttl_s, label", "acquire_timeout_s, limit, lease_ttl_s, label", "lease_ttl_s, label", "limit, lease_ttl_s, label", "label",
 		"timeout_s", "token", "token, lease_ttl_s",
 	} {
 		texts = append(texts, onlyText+names)
@@ -118,7 +118,8 @@ var strictReaders = map[string]func(t *testing.T, f *Fields) error{
 		p, err := params(Fields.Renew)(f)
 		return checkClaim(t)(GrantParams{TTL: p.TTL, Limit: 1}, err)
 	},
-	"nothing": func(_ *testing.T, f *Fields) error { return f.Empty(nil) },
+	"create a session": func(_ *testing.T, f *Fields) error { return f.CreateSession(&Params{}) },
+	"nothing":          func(_ *testing.T, f *Fields) error { return f.Empty(nil) },
 	"session and key": func(t *testing.T, f *Fields) error {
 		_, err := f.Session()
 		key, wrong := f.Key()

@@ -39,6 +39,13 @@ const (
 	// seconds that the gateway grants of the wait that the client asked for.
 	WaitHeader = "Kvslots-Wait"
 
+	// LeaseHeader is the lease's id on the request of its holder whether it still has it.
+	LeaseHeader = "Kvslots-Lease"
+
+	// PlaceHeader on the answer to a request that was granted nothing is the place in line,
+	// from 1, that it had when its wait was over, or would have got without a wait.
+	PlaceHeader = "Kvslots-Place"
+
 	// RequestKeyHeader is the request key of a request that may be repeated: see
 	// kvslots.WithRequestKey. Over NATS it is a header, too.
 	RequestKeyHeader = "Idempotency-Key"

@@ -25,9 +25,12 @@ type Params struct {
 	Envelope   *Envelope    // of a call of a function, or nil
 	RequestKey string       // see kvslots.WithRequestKey; "" for none
 
-	Count   int
-	LeaseID uuid.UUID
-	Token   string
+	Count    int
+	Name     *string // of a pool that is registered; nil if the request has none
+	LeaseID  uuid.UUID
+	Token    string
+	Label    string          // see kvslots.WithLabel; "" for none
+	Operator *OperatorParams // of the requests of operators; nil for others
 	GrantParams
 }
 
@@ -51,18 +54,45 @@ type GrantParams struct {
 	Limit int           // 1 for a lock; 0 for a pool
 }
 
-// Register parses {"count"}.
+// Register parses {"count", "name"}.
 func (f Fields) Register(p *Params) (err error) {
-	p.Count, err = f.between("count", 0, kvslots.MaxCount)
+	if p.Count, err = f.between("count", 0, kvslots.MaxCount); err != nil || f.object["name"] == nil {
+		return err
+	}
+	name, err := f.printable("name", kvslots.WithName)
+	p.Name = &name
 	return err
 }
 
-// Borrow parses {"ttl", "wait"}. The TTL is at least a second.
+// Borrow parses {"ttl", "wait", "label"}. The TTL is at least a second.
 func (f Fields) Borrow(p *Params) (err error) {
-	if p.TTL, err = f.seconds("ttl", 1); err == nil {
-		p.Wait, err = f.optionalSeconds("wait")
+	if p.TTL, err = f.seconds("ttl", 1); err != nil {
+		return err
 	}
+	if p.Wait, err = f.optionalSeconds("wait"); err != nil {
+		return err
+	}
+	return f.label(p)
+}
+
+// label parses {"label"}.
+func (f Fields) label(p *Params) (err error) {
+	p.Label, err = f.printable("label", kvslots.WithLabel)
 	return err
+}
+
+// printable returns an optional text for people, which must be one that an option accepts.
+func (f Fields) printable(field string, option func(string) kvslots.Option) (string, error) {
+	raw, ok := f.object[field]
+	if !ok {
+		return "", nil
+	}
+	text, ok := Text(raw)
+	if !ok {
+		text = "\xff" // what no option accepts
+	}
+	var o kvslots.Options
+	return text, option(text)(&o)
 }
 
 // Return parses {"lease"}.
@@ -96,6 +126,8 @@ type Request struct {
 	Lease *uuid.UUID `json:"lease,omitempty"`
 	TTL   int64      `json:"ttl,omitempty"`
 	Wait  int64      `json:"wait,omitempty"`
+	Name  *string    `json:"name,omitempty"`
+	Label string     `json:"label,omitempty"` // also of a session, and of a lock or a semaphore
 
 	// About a session. Over HTTP the path, or SessionHeader, contains the session, and the
 	// path the key.

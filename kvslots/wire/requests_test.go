@@ -110,7 +110,7 @@ func TestParseBorrow(t *testing.T) {
 		{"wait zero", `{"ttl":1,"wait":0}`, time.Second, 0, ""},
 		{"huge", `{"ttl":99999999999999999999,"wait":99999999999999999999}`, most, most, ""},
 		{"above an int64's nanoseconds", `{"ttl":9223372037,"wait":9223372036854775807}`, most, most, ""},
-		{"unknown fields", `{"ttl":1,"Wait":"x","label":null}`, time.Second, 0, ""},
+		{"unknown fields", `{"ttl":1,"Wait":"x","labels":null}`, time.Second, 0, ""},
 		{"missing ttl", `{"wait":1}`, 0, 0, ttlText},
 		{"ttl zero", `{"ttl":0}`, 0, 0, ttlText},
 		{"ttl negative", `{"ttl":-1}`, 0, 0, ttlText},

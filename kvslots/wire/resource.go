@@ -65,8 +65,16 @@ func (f Fields) Key() (string, error) {
 // Empty returns an error if the body has any field.
 func (f Fields) Empty(*Params) error { return f.only() }
 
-// Acquire parses {"acquire_timeout_s", "lease_ttl_s"}, and for a semaphore
-// {"acquire_timeout_s", "limit", "lease_ttl_s"}.
+// CreateSession parses {"label"}.
+func (f Fields) CreateSession(p *Params) error {
+	if err := f.only("label"); err != nil {
+		return err
+	}
+	return f.label(p)
+}
+
+// Acquire parses {"acquire_timeout_s", "lease_ttl_s", "label"}, and for a semaphore
+// {"acquire_timeout_s", "limit", "lease_ttl_s", "label"}.
 func (f Fields) Acquire(p *Params) (err error) {
 	if err = f.grantParams(p, "acquire_timeout_s"); err == nil {
 		p.Wait, err = f.seconds("acquire_timeout_s", 0)
@@ -74,8 +82,8 @@ func (f Fields) Acquire(p *Params) (err error) {
 	return err
 }
 
-// Enqueue parses {"lease_ttl_s"}, and for a semaphore {"limit", "lease_ttl_s"}. For a
-// lock the body may be absent.
+// Enqueue parses {"lease_ttl_s", "label"}, and for a semaphore {"limit", "lease_ttl_s",
+// "label"}. For a lock the body may be absent.
 func (f Fields) Enqueue(p *Params) error {
 	if f.absent && p.Kind == kvslots.KindLock {
 		p.Limit = 1
@@ -88,7 +96,7 @@ func (f Fields) grantParams(p *Params, others ...string) (err error) {
 	if p.Kind == kvslots.KindSemaphore {
 		others = append(others, "limit")
 	}
-	if err = f.present(append(others, "lease_ttl_s")...); err != nil {
+	if err = f.present(append(others, "lease_ttl_s", "label")...); err != nil {
 		return err
 	}
 	if p.Limit = 1; p.Kind == kvslots.KindSemaphore {
@@ -96,8 +104,10 @@ func (f Fields) grantParams(p *Params, others ...string) (err error) {
 			return err
 		}
 	}
-	p.TTL, err = f.optionalSeconds("lease_ttl_s")
-	return err
+	if p.TTL, err = f.optionalSeconds("lease_ttl_s"); err != nil {
+		return err
+	}
+	return f.label(p)
 }
 
 // Wait parses {"timeout_s"}.

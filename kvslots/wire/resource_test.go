@@ -13,6 +13,7 @@ const (
 
 	secondsText = " must be a whole number of seconds, 0 or more"
 	limitText   = "limit must be an integer between 1 and 65535"
+	labelText   = "label must be 0 to 64 printable characters"
 	tokenText   = "token must be 32 lowercase hexadecimal digits"
 	keyText     = "key must be 1 to 256 bytes of UTF-8 without white space, control or invisible characters"
 	sessionText = "session must be the id of a session"
@@ -56,8 +57,8 @@ func TestStrictBodies(t *testing.T) {
 func TestAcquire(t *testing.T) {
 	const (
 		most = maxSeconds * time.Second
-		ofL  = onlyText + "acquire_timeout_s, lease_ttl_s"
-		ofS  = onlyText + "acquire_timeout_s, limit, lease_ttl_s"
+		ofL  = onlyText + "acquire_timeout_s, lease_ttl_s, label"
+		ofS  = onlyText + "acquire_timeout_s, limit, lease_ttl_s, label"
 	)
 	lock, semaphore := kvslots.KindLock, kvslots.KindSemaphore
 	for _, c := range []struct {
@@ -123,8 +124,8 @@ func TestEnqueue(t *testing.T) {
 		{"semaphore", `{"limit":3}`, semaphore, GrantParams{Limit: 3}, ""},
 		{"semaphore without a body", ``, semaphore, GrantParams{}, malformed},
 		{"semaphore without fields", `{}`, semaphore, GrantParams{}, limitText},
-		{"timeout", `{"timeout_s":1}`, lock, GrantParams{}, onlyText + "lease_ttl_s"},
-		{"limit of a lock", `{"limit":1}`, lock, GrantParams{}, onlyText + "lease_ttl_s"},
+		{"timeout", `{"timeout_s":1}`, lock, GrantParams{}, onlyText + "lease_ttl_s, label"},
+		{"limit of a lock", `{"limit":1}`, lock, GrantParams{}, onlyText + "lease_ttl_s, label"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := parse(c.body, granted(c.kind, Fields.Enqueue))

@@ -21,27 +21,38 @@ type Route struct {
 
 	about target
 	read  func(body Fields, params *Params) error // nil if requests have no parameters in a body
-	keyed bool                                    // requests may have a RequestKeyHeader
+	has   trait
 }
+
+// trait is a set of properties of a Route.
+type trait uint8
+
+const (
+	keyed    trait = 1 << iota // requests may have a RequestKeyHeader
+	queried                    // over HTTP the query has what the body has over NATS
+	leased                     // over HTTP LeaseHeader has the lease
+	mustKey                    // requests must have a RequestKeyHeader
+	changing                   // requests change something
+)
 
 // The routes of pools, sessions and functions. Statistics have no subject, and those to follow
 // something have no path.
 var (
-	RegisterPool = Route{subjects.PoolRegister, http.MethodPut, "/l/{id}", aPool, Fields.Register, true}
-	InspectPool  = Route{subjects.PoolInspect, http.MethodGet, "/l/{id}", aPool, nil, false}
-	DeletePool   = Route{subjects.PoolDelete, http.MethodDelete, "/l/{id}", aPool, nil, false}
-	Borrow       = Route{subjects.PoolBorrow, http.MethodPost, "/l/{id}/borrow", aPool, Fields.Borrow, true}
-	Return       = Route{subjects.PoolReturn, http.MethodPost, "/l/{id}/return", aPool, Fields.Return, false}
-	RenewLease   = Route{subjects.PoolRenew, http.MethodPost, "/l/{id}/renew", aPool, Fields.RenewLease, false}
-	FollowLease  = Route{subjects.PoolFollow, "", "", aPool, Fields.FollowLease, false}
+	RegisterPool = Route{subjects.PoolRegister, http.MethodPut, "/l/{id}", aPool, Fields.Register, keyed}
+	InspectPool  = Route{subjects.PoolInspect, http.MethodGet, "/l/{id}", aPool, nil, 0}
+	DeletePool   = Route{subjects.PoolDelete, http.MethodDelete, "/l/{id}", aPool, nil, 0}
+	Borrow       = Route{subjects.PoolBorrow, http.MethodPost, "/l/{id}/borrow", aPool, Fields.Borrow, keyed}
+	Return       = Route{subjects.PoolReturn, http.MethodPost, "/l/{id}/return", aPool, Fields.Return, 0}
+	RenewLease   = Route{subjects.PoolRenew, http.MethodPost, "/l/{id}/renew", aPool, Fields.RenewLease, 0}
+	FollowLease  = Route{subjects.PoolFollow, "", "", aPool, Fields.FollowLease, 0}
 
-	CreateSession = Route{subjects.SessionCreate, http.MethodPost, "/v1/sessions", nothing, Fields.Empty, false}
-	PingSession   = Route{subjects.SessionPing, http.MethodPost, "/v1/sessions/{id}/ping", aSession, Fields.Empty, false}
-	EndSession    = Route{subjects.SessionDelete, http.MethodDelete, "/v1/sessions/{id}", aSession, Fields.Empty, false}
-	FollowSession = Route{subjects.SessionFollow, "", "", aSession, Fields.FollowSession, false}
-	ReadStats     = Route{"", http.MethodGet, "/v1/stats", aPage, nil, false}
+	CreateSession = Route{subjects.SessionCreate, http.MethodPost, "/v1/sessions", nothing, Fields.CreateSession, 0}
+	PingSession   = Route{subjects.SessionPing, http.MethodPost, "/v1/sessions/{id}/ping", aSession, Fields.Empty, 0}
+	EndSession    = Route{subjects.SessionDelete, http.MethodDelete, "/v1/sessions/{id}", aSession, Fields.Empty, 0}
+	FollowSession = Route{subjects.SessionFollow, "", "", aSession, Fields.FollowSession, 0}
+	ReadStats     = Route{"", http.MethodGet, "/v1/stats", aPage, nil, 0}
 
-	CallFunction = Route{subjects.RPC, http.MethodPost, "/rpc", aFunction, nil, true}
+	CallFunction = Route{subjects.RPC, http.MethodPost, "/rpc", aFunction, nil, keyed}
 )
 
 // resourceReaders read the parameters of the operations on locks and semaphores.
@@ -61,15 +72,19 @@ func ResourceRoute(kind kvslots.Kind, operation string) Route {
 	if operation != subjects.Acquire {
 		path += "/" + operation
 	}
-	return Route{subjects.Of(noun, operation), http.MethodPost, path, about, resourceReaders[operation], operation == subjects.Acquire || operation == subjects.Enqueue}
+	var has trait
+	if operation == subjects.Acquire || operation == subjects.Enqueue {
+		has = keyed
+	}
+	return Route{subjects.Of(noun, operation), http.MethodPost, path, about, resourceReaders[operation], has}
 }
 
 // FollowGrant returns the route to follow a grant of a lock or of a semaphore.
 func FollowGrant(kind kvslots.Kind) Route {
 	if kind == kvslots.KindLock {
-		return Route{subjects.Of(subjects.Lock, subjects.Follow), "", "", aLock, Fields.FollowGrant, false}
+		return Route{subjects.Of(subjects.Lock, subjects.Follow), "", "", aLock, Fields.FollowGrant, 0}
 	}
-	return Route{subjects.Of(subjects.Semaphore, subjects.Follow), "", "", aSemaphore, Fields.FollowGrant, false}
+	return Route{subjects.Of(subjects.Semaphore, subjects.Follow), "", "", aSemaphore, Fields.FollowGrant, 0}
 }
 
 // PoolsAfter is the parameter of ReadStats in the query: where the page begins.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 
@@ -19,8 +20,10 @@ type Source struct {
 	// has in the URL and in headers.
 	HTTP bool
 
-	// Param is the parameter in the URL; each route has one at most.
-	Param string
+	// Param is the first parameter in the path, and Position the second one. Query is the
+	// query, encoded. They are those of a request over HTTP.
+	Param, Position string
+	Query           string
 
 	// Header has the headers of the request, such as a http.Header or a nats.Header.
 	Header interface{ Values(name string) []string }
@@ -60,13 +63,20 @@ const (
 	aSemaphore
 	aPage // of the statistics
 	aFunction
+
+	// In requests of operators. Those without a session name a lock or a semaphore alone.
+	aHash
+	aLockName
+	aSemaphoreName
+	anyPool // over NATS: by its id, its hash or its name
+	aList
 )
 
 // Read reads the parameters of a request. The errors are a *kvslots.RangeError, and those of
 // ReadBody.
 func (r *Route) Read(from *Source, p *Params) (err error) {
-	if r.keyed {
-		if p.RequestKey, err = from.requestKey(); err != nil {
+	if r.has&keyed != 0 {
+		if p.RequestKey, err = from.requestKey(r.has&mustKey != 0); err != nil {
 			return err
 		}
 	}
@@ -79,24 +89,35 @@ func (r *Route) Read(from *Source, p *Params) (err error) {
 			return err
 		}
 	}
+	if from.HTTP && r.has&leased != 0 {
+		lease, _ := one(from.Header.Values(LeaseHeader))
+		p.LeaseID, err = ParseID("header "+LeaseHeader, lease)
+		return err
+	}
 	var body Fields
 	if r.read != nil || !from.HTTP {
 		if body, err = r.parse(from); err != nil {
 			return err
 		}
 	}
+	if r.has&(queried|changing) != 0 {
+		p.Operator = new(OperatorParams)
+	}
 	if r.about == aSemaphore { // the zero Kind is that of a lock
 		p.Kind = kvslots.KindSemaphore
 	}
 	if from.HTTP {
-		err = r.locate(from, p)
+		err = r.locate(from, p, &body)
 	} else {
 		err = r.locateInBody(body, p)
 	}
 	if err != nil || r.read == nil {
 		return err
 	}
-	return r.read(body, p)
+	if err = r.read(body, p); err == nil && !from.HTTP && p.Operator != nil {
+		p.Operator.limit(maxListedNATS)
+	}
+	return err
 }
 
 // pool returns the id in the path of a request over HTTP, or in PoolHeader.
@@ -117,16 +138,16 @@ func one(values []string) (value string, ok bool) {
 }
 
 // requestKey returns the request key, or "".
-func (s *Source) requestKey() (string, error) {
-	if s.Header == nil {
-		return "", nil
+func (s *Source) requestKey(required bool) (string, error) {
+	var values []string
+	if s.Header != nil {
+		values = s.Header.Values(RequestKeyHeader)
 	}
-	values := s.Header.Values(RequestKeyHeader)
-	if len(values) == 0 {
+	if len(values) == 0 && !required {
 		return "", nil
 	}
 	var o kvslots.Options
-	if len(values) > 1 || values[0] == "" || kvslots.WithRequestKey(values[0])(&o) != nil {
+	if len(values) != 1 || values[0] == "" || kvslots.WithRequestKey(values[0])(&o) != nil {
 		return "", rangeError("header "+RequestKeyHeader, fmt.Sprintf("1 to %d printable ASCII characters, once", kvslots.MaxRequestKey))
 	}
 	return strings.Clone(values[0]), nil // a substring would keep all headers of a request over NATS in memory
@@ -143,6 +164,9 @@ func (s *Source) envelope() (*Envelope, error) {
 }
 
 func (r *Route) parse(from *Source) (Fields, error) {
+	if from.HTTP && r.has&queried != 0 {
+		return fieldsOfQuery(from.Query)
+	}
 	body, err := from.ReadBody()
 	switch {
 	case err != nil:
@@ -155,12 +179,21 @@ func (r *Route) parse(from *Source) (Fields, error) {
 
 // locate sets what a request over HTTP is about. The session of a lock or a semaphore is in
 // a header.
-func (r *Route) locate(from *Source, p *Params) error {
+func (r *Route) locate(from *Source, p *Params, body *Fields) (err error) {
 	switch r.about {
 	case aSession:
 		p.Session = from.Param
 	case aPage:
-		p.PoolsAfter = from.Param
+		query, _ := url.ParseQuery(from.Query)
+		p.PoolsAfter = query.Get(PoolsAfter)
+	case aPool, aHash, aLockName, aSemaphoreName:
+		if p.Operator == nil {
+			return nil
+		}
+		if err = r.locatePool(from, p); err == nil && from.Position != "" {
+			err = body.place(from.Position)
+		}
+		return err
 	case aLock, aSemaphore:
 		session, ok := one(from.Header.Values(SessionHeader))
 		if !ok {
@@ -170,6 +203,25 @@ func (r *Route) locate(from *Source, p *Params) error {
 		return CheckKey(p.Key)
 	}
 	return nil
+}
+
+// locatePool sets the pool of an operator's request over HTTP.
+func (r *Route) locatePool(from *Source, p *Params) (err error) {
+	o := p.Operator
+	switch r.about {
+	case aPool:
+		o.Pool = kvslots.ByID(p.Pool)
+	case aHash:
+		o.hashed = true
+		o.Pool, err = kvslots.ByHash(from.Param)
+	default:
+		if o.Key, o.Type = from.Param, TypeLock; r.about == aSemaphoreName {
+			o.Type = TypeSemaphore
+		}
+		o.Pool = kvslots.ByName(o.Key)
+		err = CheckKey(o.Key)
+	}
+	return err
 }
 
 func (r *Route) locateInBody(body Fields, p *Params) (err error) {
@@ -182,13 +234,15 @@ func (r *Route) locateInBody(body Fields, p *Params) (err error) {
 		if p.Session, err = body.Session(); err == nil {
 			p.Key, err = body.Key()
 		}
+	case anyPool:
+		err = body.oneOf(p.Operator)
 	}
 	return err
 }
 
 // StatusOf returns the Status of an error in the API of the route: see StatusOf and CodeOf.
 func (r *Route) StatusOf(err error) Status {
-	if r.about == aPool {
+	if r.about == aPool || r.about == anyPool {
 		return StatusOf(err)
 	}
 	return CodeOf(err)

@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 		})
 	}
 	var p Params
-	if err := ReadStats.Read(tooSlow("p"), &p); err != nil || p.PoolsAfter != "p" {
+	if err := ReadStats.Read(&Source{HTTP: true, Query: "pools_after=p"}, &p); err != nil || p.PoolsAfter != "p" {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for _, from := range []*Source{overHTTP("", http.Header{AuthorizationHeader: {"a"}}, "x"), {Body: []byte("x"), Header: http.Header{AuthorizationHeader: {"a"}}}} {

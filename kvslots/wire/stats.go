@@ -164,3 +164,11 @@ func newQueue(waiters []kvslots.WaiterStats) []WaitingStats {
 
 // inSeconds returns a duration in seconds, rounded to milliseconds, or 0 for a negative one.
 func inSeconds(d time.Duration) float64 { return math.Round(max(0, d.Seconds())*1000) / 1000 }
+
+// ofSeconds is the inverse of inSeconds. A client does not trust that an answer is in range.
+func ofSeconds(s float64) time.Duration {
+	if !(s > 0) {
+		return 0
+	}
+	return time.Duration(math.Round(min(s, maxSeconds) * float64(time.Second)))
+}

@@ -22,7 +22,31 @@ func (f Failing) Register(context.Context, uuid.UUID, int, ...kvslots.Option) (k
 	return kvslots.State{}, f.Err
 }
 
-func (f Failing) Inspect(context.Context, uuid.UUID) (kvslots.State, error) {
+func (f Failing) ReadPool(context.Context, kvslots.PoolRef, kvslots.DetailPage) (kvslots.PoolDetail, error) {
+	return kvslots.PoolDetail{}, f.Err
+}
+
+func (f Failing) ReadPools(context.Context, kvslots.PoolQuery) ([]kvslots.PoolStats, string, error) {
+	return nil, "", f.Err
+}
+
+func (f Failing) Holder(context.Context, uuid.UUID, uuid.UUID) (kvslots.HolderStats, error) {
+	return kvslots.HolderStats{}, f.Err
+}
+
+func (f Failing) PlaceOf(context.Context, uuid.UUID, string) (kvslots.WaiterStats, *kvslots.HolderStats, error) {
+	return kvslots.WaiterStats{}, nil, f.Err
+}
+
+func (f Failing) Evict(context.Context, kvslots.PoolRef, int, uint64) (kvslots.HolderStats, error) {
+	return kvslots.HolderStats{}, f.Err
+}
+
+func (f Failing) TakeOut(context.Context, kvslots.PoolRef, kvslots.OutOfService) (kvslots.State, error) {
+	return kvslots.State{}, f.Err
+}
+
+func (f Failing) PutBack(context.Context, kvslots.PoolRef, int) (kvslots.State, error) {
 	return kvslots.State{}, f.Err
 }
 

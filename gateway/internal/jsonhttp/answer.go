@@ -63,15 +63,7 @@ func Refuse(w http.ResponseWriter, status wire.Status) {
 
 // Reply sends a reply.
 func Reply(w http.ResponseWriter, reply *ops.Reply) error {
-	if reply.Waited != "" {
-		w.Header().Set(wire.WaitedHeader, reply.Waited)
-	}
-	if reply.Wait != "" {
-		w.Header().Set(wire.WaitHeader, reply.Wait)
-	}
-	if reply.Code >= http.StatusBadRequest {
-		reply.Headers(w.Header().Set)
-	}
+	reply.Headers(w.Header().Set)
 	if body, encoded := reply.Body.(json.RawMessage); encoded {
 		return Send(w, reply.Code, body)
 	}

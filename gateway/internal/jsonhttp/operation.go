@@ -61,7 +61,9 @@ func (x *exchange) perform() error {
 }
 
 func (x *exchange) receive() error {
-	from := wire.Source{HTTP: true, Param: param(x.r), Header: x.r.Header, Stream: x}
+	from := wire.Source{
+		HTTP: true, Param: param(x.r, 0), Position: param(x.r, 1), Query: x.r.URL.RawQuery, Header: x.r.Header, Stream: x,
+	}
 	return x.call.Route.Read(&from, &x.call.Params)
 }
 
@@ -109,16 +111,16 @@ func (x *exchange) Trace() ops.Trace {
 
 func (x *exchange) HungUp() bool { return HungUp(x.r) }
 
-// param returns the parameter of the path, decoded, or that of the query if the path has none.
+// param returns a parameter of the path, decoded, or "" if the path has fewer.
 // chi matches the encoded path, and returns encoded segments, if the client has encoded the
 // path in another way than net/url would. Otherwise chi matches the decoded path, whose
 // segments must not be decoded again.
-func param(r *http.Request) string {
+func param(r *http.Request, n int) string {
 	inPath := chi.RouteContext(r.Context()).URLParams.Values
-	if len(inPath) == 0 {
-		return r.URL.Query().Get(wire.PoolsAfter)
+	if n >= len(inPath) {
+		return ""
 	}
-	text := inPath[len(inPath)-1]
+	text := inPath[n]
 	if r.URL.RawPath == "" {
 		return text
 	}

@@ -27,6 +27,7 @@ const turnTimeout = 30 * time.Second
 // Service executes operations. If Pools, Sessions, Owned or Functions is nil, the operations
 // on them must not be called.
 type Service struct {
+	Operator  kvslots.Operator // a Pools or a Sessions
 	Pools     Pools
 	Sessions  Sessions
 	Owned     OwnedLocks
@@ -98,6 +99,7 @@ type Call struct {
 	undo   step               // takes back the grant; nil without one, and for one that an earlier call knows
 	keep   step               // takes back the grant of a call with a request key, unless that is repeated in time; nil: undo does
 	Queued bool               // the grant came after a wait in line
+	place  int                // in line, of a call that was granted nothing; 0: not known
 	outcome
 }
 

@@ -32,7 +32,7 @@ var (
 
 func lockOwned(ctx context.Context, s *Service, call *Call) error {
 	err := call.fromOrigin(kvslots.ErrMaxLocksPerOrigin, func(origin string) (err error) {
-		call.Lock, err = s.Owned.LockOwned(ctx, call.Key, call.Owner, call.TTL, call.Wait, kvslots.WithOrigin(origin), kvslots.WithRequestKey(call.RequestKey))
+		call.Lock, err = s.Owned.LockOwned(ctx, call.Key, call.Owner, call.TTL, call.Wait, kvslots.WithOrigin(origin), kvslots.WithRequestKey(call.RequestKey), kvslots.WithLabel(call.Label))
 		return err
 	})
 	if err == nil {

@@ -13,8 +13,8 @@ import (
 // Pools is the part of a *kvslots.Store that operations on pools use. Each method
 // returns within a bounded time after its wait, even if its context does not end.
 type Pools interface {
+	kvslots.Operator
 	Register(ctx context.Context, pool uuid.UUID, count int, opts ...kvslots.Option) (kvslots.State, error)
-	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
 	Delete(ctx context.Context, pool uuid.UUID) error
 	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error)
 	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
@@ -38,7 +38,11 @@ var OfPools = []*Operation{Register, Inspect, Delete, Borrow, Return, Renew}
 func register(ctx context.Context, s *Service, call *Call) error {
 	var state kvslots.State
 	err := call.fromOrigin(kvslots.ErrMaxTombstones, func(origin string) (err error) {
-		state, err = s.Pools.Register(ctx, call.Pool, call.Count, kvslots.WithOrigin(origin), kvslots.WithRequestKey(call.RequestKey))
+		opts := []kvslots.Option{kvslots.WithOrigin(origin), kvslots.WithRequestKey(call.RequestKey)}
+		if call.Name != nil {
+			opts = append(opts, kvslots.WithName(*call.Name))
+		}
+		state, err = s.Pools.Register(ctx, call.Pool, call.Count, opts...)
 		return err
 	})
 	call.Answer, call.outcome = wire.NewPool(call.Pool, state), outcomeRegistered
@@ -46,8 +50,8 @@ func register(ctx context.Context, s *Service, call *Call) error {
 }
 
 func inspect(ctx context.Context, s *Service, call *Call) error {
-	state, err := s.Pools.Inspect(ctx, call.Pool)
-	call.Answer = wire.NewPool(call.Pool, state)
+	detail, err := s.Pools.ReadPool(ctx, kvslots.ByID(call.Pool), kvslots.DetailPage{})
+	call.Answer = wire.NewInspection(call.Pool, &detail.PoolStats)
 	return err
 }
 
@@ -72,11 +76,14 @@ func borrow(ctx context.Context, s *Service, call *Call) error {
 // nothing of the stack of a call that waits.
 //
 //go:noinline
-func (c *Call) options() []kvslots.Option {
-	if c.RequestKey == "" {
-		return nil
+func (c *Call) options() (opts []kvslots.Option) {
+	if c.RequestKey != "" {
+		opts = append(opts, kvslots.WithRequestKey(c.RequestKey))
 	}
-	return []kvslots.Option{kvslots.WithRequestKey(c.RequestKey)}
+	if c.Label != "" {
+		opts = append(opts, kvslots.WithLabel(c.Label))
+	}
+	return opts
 }
 
 func abandon(ctx context.Context, s *Service, call *Call) error {

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -16,6 +17,7 @@ type Reply struct {
 	wire.Status        // of a success: the code alone
 	Waited      string // the value of wire.WaitedHeader; "": the answer has no such header
 	Wait        string // likewise, of wire.WaitHeader
+	Place       string // likewise, of wire.PlaceHeader
 	Body        any    // is encoded as JSON, unless it is a json.RawMessage; nil if it is empty
 }
 
@@ -24,7 +26,7 @@ func (s *Service) Reply(c *Call) Reply {
 	if reply, ok := c.Answer.(*Reply); ok {
 		return *reply
 	}
-	reply := Reply{Status: wire.Status{Code: http.StatusOK}, Body: c.Answer, Wait: s.granted(c)}
+	reply := Reply{Status: wire.Status{Code: http.StatusOK}, Body: c.Answer, Wait: s.granted(c), Place: placeText(c.place)}
 	switch {
 	case c.Lease != nil:
 		reply.Waited = wire.Waited(c.Lease.ExpiresAt().Add(-c.Lease.TTL()), c.Arrived)
@@ -45,8 +47,41 @@ func (s *Service) granted(c *Call) string {
 // RefuseCall returns the answer to a call that has ended with an error: see Refuse.
 func (s *Service) RefuseCall(err error, call *Call) *Reply {
 	reply := s.Refuse(err, call.Operation, call.Trace())
-	reply.Wait = s.granted(call)
+	reply.Wait, reply.Place = s.granted(call), placeText(placeOf(err))
 	return reply
+}
+
+// placeOf returns the place in line of a caller that was granted nothing, or 0.
+func placeOf(err error) int {
+	if refused, ok := errors.AsType[*kvslots.NoSlotError](err); ok {
+		return refused.Place
+	}
+	return 0
+}
+
+func placeText(place int) string {
+	if place == 0 {
+		return ""
+	}
+	return strconv.Itoa(place)
+}
+
+// Deny returns the answer to a request that a transport refuses before it reads it all.
+func (s *Service) Deny(status wire.Status) *Reply {
+	s.Events.Failed(status.Name)
+	return &Reply{Status: status, Body: status.Failure()}
+}
+
+// Headers calls set for each header of a reply.
+func (r *Reply) Headers(set func(name, value string)) {
+	for _, header := range [...][2]string{{wire.WaitedHeader, r.Waited}, {wire.WaitHeader, r.Wait}, {wire.PlaceHeader, r.Place}} {
+		if header[1] != "" {
+			set(header[0], header[1])
+		}
+	}
+	if r.Code >= http.StatusBadRequest {
+		r.Status.Headers(set)
+	}
 }
 
 // Refuse returns the answer to an error of an operation, and counts it. It logs a server error,

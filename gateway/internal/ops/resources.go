@@ -43,7 +43,7 @@ func (s *Service) leaseTTL(call *Call) time.Duration {
 func (c *Call) setWaited(grant kvslots.Grant, err error) error {
 	switch {
 	case errors.Is(err, kvslots.ErrNoSlot):
-		c.Answer, c.outcome = wire.NotGranted{Status: wire.GrantTimeout}, outcomeRefused
+		c.Answer, c.outcome, c.place = wire.NotGranted{Status: wire.GrantTimeout}, outcomeRefused, placeOf(err)
 	case err != nil:
 		return err
 	default:

@@ -13,6 +13,7 @@ import (
 // semaphores use. Each method returns within a bounded time after its wait, even if its
 // context does not end.
 type Sessions interface {
+	kvslots.Operator
 	CreateSession(ctx context.Context, opts ...kvslots.Option) (id string, idle time.Duration, err error)
 	Ping(ctx context.Context, session string) error
 	EndSession(ctx context.Context, session string) error
@@ -44,7 +45,7 @@ var OfSessions = []*Operation{CreateSession, PingSession, EndSession}
 func createSession(ctx context.Context, s *Service, call *Call) (err error) {
 	idle := cmp.Or(s.IdleTimeout, wire.DefaultIdleTimeout)
 	err = call.fromOrigin(kvslots.ErrMaxSessionsPerOrigin, func(origin string) (err error) {
-		call.Session, _, err = s.Sessions.CreateSession(ctx, kvslots.WithIdle(2*idle), kvslots.WithOrigin(origin))
+		call.Session, _, err = s.Sessions.CreateSession(ctx, kvslots.WithIdle(2*idle), kvslots.WithOrigin(origin), kvslots.WithLabel(call.Label))
 		return err
 	})
 	if err != nil {
@@ -66,15 +67,21 @@ func endSession(ctx context.Context, s *Service, call *Call) error {
 	return err
 }
 
-// stats reads one page at a time, and then pauses for as long as that took: a page takes as
-// long as many other calls, and for a part of that time the store serves none of them.
+// pace begins a read of a page that concerns all pools, after those before it. Between two of
+// them is a pause for as long as the first one took: a page takes as long as many other calls,
+// and for a part of that time the store serves none of them.
+func (s *Service) pace(ctx context.Context, call *Call) (end func(), err error) {
+	done, err := s.turn(ctx, ctx, call) // all these calls have the session "", and so take turns
+	began := time.Now()
+	return func() { time.AfterFunc(time.Since(began), done) }, err
+}
+
 func stats(ctx context.Context, s *Service, call *Call) error {
-	done, err := s.turn(ctx, ctx, call) // all calls of stats have the session "", and so take turns
+	end, err := s.pace(ctx, call)
 	if err != nil {
 		return err
 	}
-	began := time.Now()
-	defer func() { time.AfterFunc(time.Since(began), done) }()
+	defer end()
 	stats, err := s.Sessions.StatsPage(ctx, kvslots.PoolPage{After: call.PoolsAfter, Max: wire.MaxPools})
 	if err != nil {
 		return err

@@ -5,13 +5,34 @@ import (
 	"crypto/subtle"
 	"strings"
 	"sync/atomic"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // Tokens are the bearer tokens that clients may send: one, or two while the old one is
-// being replaced. It is safe for concurrent use. A nil *Tokens requires none.
-type Tokens struct {
-	// hashes have equal lengths, so that a comparison takes the same time for every token.
-	hashes atomic.Pointer[[][sha256.Size]byte]
+// being replaced, and those of readers, who change nothing. It is safe for concurrent use. A nil
+// *Tokens requires none.
+type Tokens struct{ all, readers atomic.Pointer[hashes] }
+
+// hashes of tokens have equal lengths, so that a comparison takes the same time for every token.
+type hashes [][sha256.Size]byte
+
+func hashesOf(tokens []string) *hashes {
+	var h hashes
+	for _, token := range tokens {
+		h = append(h, sha256.Sum256([]byte(token)))
+	}
+	return &h
+}
+
+func (h *hashes) contain(hash [sha256.Size]byte) bool {
+	found := 0
+	if h != nil {
+		for _, known := range *h {
+			found |= subtle.ConstantTimeCompare(hash[:], known[:])
+		}
+	}
+	return found == 1
 }
 
 // NewTokens returns Tokens that accept each of the given tokens. Without any, clients need
@@ -23,30 +44,34 @@ func NewTokens(tokens ...string) *Tokens {
 }
 
 // Replace replaces the tokens for all later requests.
-func (t *Tokens) Replace(tokens ...string) {
-	var hashes [][sha256.Size]byte
-	for _, token := range tokens {
-		hashes = append(hashes, sha256.Sum256([]byte(token)))
-	}
-	t.hashes.Store(&hashes)
-}
+func (t *Tokens) Replace(tokens ...string) { t.all.Store(hashesOf(tokens)) }
+
+// ReplaceReaders replaces the tokens of readers for all later requests. They have an effect only
+// if there are other tokens.
+func (t *Tokens) ReplaceReaders(tokens ...string) { t.readers.Store(hashesOf(tokens)) }
 
 // Required reports whether clients must send a token.
-func (t *Tokens) Required() bool { return t != nil && len(*t.hashes.Load()) > 0 }
+func (t *Tokens) Required() bool { return t != nil && len(*t.all.Load()) > 0 }
 
-// Accept reports whether the gateway may serve a request with the given value of the
+// Accept reports whether the gateway may serve any request with the given value of the
 // Authorization header, "Bearer <token>". If no token is required, it may serve every
 // request.
-func (t *Tokens) Accept(authorization string) bool {
+func (t *Tokens) Accept(authorization string) bool { return t.Access(authorization) == wire.AccessFull }
+
+// Access returns what a request with the given value of the Authorization header may do.
+func (t *Tokens) Access(authorization string) wire.Access {
 	if !t.Required() {
-		return true
+		return wire.AccessFull
 	}
 	got := sha256.Sum256([]byte(bearerToken(authorization)))
-	found := 0
-	for _, hash := range *t.hashes.Load() {
-		found |= subtle.ConstantTimeCompare(got[:], hash[:])
+	full, read := t.all.Load().contain(got), t.readers.Load().contain(got)
+	switch {
+	case full:
+		return wire.AccessFull
+	case read:
+		return wire.AccessRead
 	}
-	return found == 1
+	return wire.AccessNone
 }
 
 // bearerToken returns the token of "Bearer <token>", or "".

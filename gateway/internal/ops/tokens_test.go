@@ -1,6 +1,10 @@
 package ops
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
 
 func TestTokens(t *testing.T) {
 	var none *Tokens
@@ -28,6 +32,35 @@ func TestTokens(t *testing.T) {
 	}
 	two.Replace("new-token")
 	if two.Accept("Bearer old-token") || !two.Accept("Bearer new-token") {
+		t.Error("the old token is still accepted, or the new one is not")
+	}
+}
+
+// The tokens of readers give less access, and none without another token.
+func TestTokensOfReaders(t *testing.T) {
+	tokens := NewTokens("full", "both")
+	tokens.ReplaceReaders("read", "both")
+	alone := NewTokens()
+	alone.ReplaceReaders("read")
+	for _, c := range []struct {
+		tokens        *Tokens
+		authorization string
+		want          wire.Access
+	}{
+		{nil, "", wire.AccessFull},
+		{alone, "Bearer x", wire.AccessFull},
+		{tokens, "Bearer full", wire.AccessFull},
+		{tokens, "Bearer both", wire.AccessFull},
+		{tokens, "Bearer read", wire.AccessRead},
+		{tokens, "Bearer other", wire.AccessNone},
+		{tokens, "", wire.AccessNone},
+	} {
+		if got := c.tokens.Access(c.authorization); got != c.want || c.tokens.Accept(c.authorization) != (got == wire.AccessFull) {
+			t.Errorf("%q: %v, want %v", c.authorization, got, c.want)
+		}
+	}
+	tokens.ReplaceReaders("next")
+	if tokens.Access("Bearer read") != wire.AccessNone || tokens.Access("Bearer next") != wire.AccessRead {
 		t.Error("the old token is still accepted, or the new one is not")
 	}
 }

@@ -28,18 +28,27 @@ func openAccess(s *settings.Serve) (*access, error) {
 	}
 	if s.Token.Given() {
 		a.tokens = gateway.NewTokens(s.Token.All()...)
+		a.follow(settings.TokenFileFlag, s.Token, a.tokens.Replace)
 	}
-	if s.Token.IsFile() {
-		token := s.Token
-		a.files = append(a.files, newReloadable(settings.TokenFileFlag, func() (bool, error) {
-			changed, err := token.Reload()
-			if changed {
-				a.tokens.Replace(token.All()...)
-			}
-			return changed, err
-		}))
+	if s.ReadToken.Given() {
+		a.tokens.ReplaceReaders(s.ReadToken.All()...)
+		a.follow(settings.ReadTokenFileFlag, s.ReadToken, a.tokens.ReplaceReaders)
 	}
 	return a, nil
+}
+
+// follow replaces tokens when the content of their file changes.
+func (a *access) follow(flag string, token settings.Token, replace func(...string)) {
+	if !token.IsFile() {
+		return
+	}
+	a.files = append(a.files, newReloadable(flag, func() (bool, error) {
+		changed, err := token.Reload()
+		if changed {
+			replace(token.All()...)
+		}
+		return changed, err
+	}))
 }
 
 // tls returns nil without TLS.

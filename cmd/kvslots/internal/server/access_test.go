@@ -8,10 +8,16 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // A file is also read when it changes without a signal, and an error is logged once.
 func TestReloaderFollowsFiles(t *testing.T) {
+	t.Run("token", func(t *testing.T) { followsFile(t, wire.AccessFull, "--auth-token-file") })
+	t.Run("token of readers", func(t *testing.T) { followsFile(t, wire.AccessRead, "--auth-token", "other", "--read-token-file") })
+}
+
+func followsFile(t *testing.T, gives wire.Access, flags ...string) {
 	file := filepath.Join(t.TempDir(), "token")
 	write := func(text string) {
 		t.Helper()
@@ -25,7 +31,7 @@ func TestReloaderFollowsFiles(t *testing.T) {
 	}
 	write("one")
 	lines := &logtest.Log{}
-	opened, err := openAccess(settingsOf(t, "--auth-token-file", file))
+	opened, err := openAccess(settingsOf(t, append(flags, file)...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +49,7 @@ func TestReloaderFollowsFiles(t *testing.T) {
 	write("two")
 	tick()
 	tick() // the reload of the tick before has ended
-	if !opened.tokens.Accept("Bearer two") || opened.tokens.Accept("Bearer one") {
+	if opened.tokens.Access("Bearer two") != gives || opened.tokens.Access("Bearer one") != wire.AccessNone {
 		t.Errorf("the change is not in force:\n%s", lines)
 	}
 	if err := os.Remove(file); err != nil {
@@ -53,7 +59,7 @@ func TestReloaderFollowsFiles(t *testing.T) {
 		tick()
 	}
 	text := lines.String()
-	if !opened.tokens.Accept("Bearer two") || strings.Count(text, "cannot read") != 1 || strings.Count(text, "reloaded") != 1 {
+	if opened.tokens.Access("Bearer two") != gives || strings.Count(text, "cannot read") != 1 || strings.Count(text, "reloaded") != 1 {
 		t.Errorf("logged:\n%s", text)
 	}
 }

@@ -52,6 +52,7 @@ func (s *server) newFunctions() *forrst.Server {
 func (s *server) startService() (*natsapi.Service, error) {
 	c := s.settings.Service()
 	c.Pools, c.Sessions, c.Calls = s.store, s.store, s.functions
+	c.Tokens = s.access.tokens
 	c.Lending, c.Turns, c.Gate = s.lending, s.turns, s.nats.gate
 	c.Version = s.version
 	c.Logger = s.log.With("component", "nats")

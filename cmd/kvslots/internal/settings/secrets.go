@@ -10,7 +10,7 @@ import (
 )
 
 // secretFlags are the flags of serve with secrets. --nats-url may contain a password.
-var secretFlags = []string{tokenFlag, "nats-password", "nats-token", "forrst-fn-password"}
+var secretFlags = []string{tokenFlag, ReadTokenFlag, "nats-password", "nats-token", "forrst-fn-password"}
 
 // userInfo matches a user, password or token in a list of URLs.
 var userInfo = regexp.MustCompile(`(^|//|, *)[^/,]*@`)
@@ -27,7 +27,7 @@ const withSecret = "kvslots_with_secret"
 // every user of the machine, who could replace the secret. Files that every user may read are
 // common where a supervisor mounts them for one process alone.
 func WritableSecrets(flags *pflag.FlagSet) (names []string) {
-	for _, name := range []string{configFlag, TokenFileFlag, "tls-key", "nats-creds", "nats-nkey", "nats-tls-key"} {
+	for _, name := range []string{configFlag, TokenFileFlag, ReadTokenFileFlag, "tls-key", "nats-creds", "nats-nkey", "nats-tls-key"} {
 		flag := flags.Lookup(name)
 		if flag.Value.String() == "" || name == configFlag && flag.Annotations[withSecret] == nil {
 			continue

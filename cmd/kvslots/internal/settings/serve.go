@@ -21,6 +21,7 @@ type Serve struct {
 	HTTPAddr      string
 	TLS           ServerTLS
 	Token         Token
+	ReadToken     Token // of clients that change nothing
 	httpInsecure  bool
 	httpRateLimit float64 // requests a second
 	httpRateBurst int
@@ -72,6 +73,7 @@ func DefaultServe() *Serve {
 	return &Serve{
 		HTTPAddr:  "127.0.0.1:8080",
 		Token:     Token{again: true},
+		ReadToken: Token{again: true, flag: ReadTokenFlag},
 		DrainWait: 2 * time.Second,
 		DataDir:   defaultDataDir,
 		sync:      string(natsembed.SyncAlways),
@@ -96,6 +98,7 @@ func (s *Serve) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(port(&s.HTTPAddr), "http-port", "listen for HTTP on this port of 127.0.0.1, instead of --http-addr")
 	s.TLS.addFlags(flags)
 	s.Token.addFlags(flags, "bearer token that HTTP requests must have")
+	s.ReadToken.addFlags(flags, "another bearer token, of clients that may read what operators read, statistics and metrics, and change nothing")
 	flags.BoolVar(&s.httpInsecure, "http-insecure", s.httpInsecure, "accept every HTTP client, including those on other machines")
 	flags.Var(Decimal(&s.httpRateLimit, 0.001, 1e6), "http-rate-limit", "HTTP requests a second from each client address; 0 means no limit")
 	flags.Var(Number(&s.httpRateBurst, 0, 1e6), "http-rate-burst", "HTTP requests from each client address at once; 0 means twice --http-rate-limit, which is rounded up to a whole number first")

@@ -19,7 +19,10 @@ func (s *Serve) check(flags *pflag.FlagSet, stdin io.Reader) error {
 	} else {
 		found.add(s.checkExternal(flags))
 	}
+	found.when(s.ReadToken.Given() && !s.Token.Given(), "--read-token needs --auth-token or --auth-token-file: without one every client may change everything")
+	found.when(s.Token.file == "-" && s.ReadToken.file == "-", "--auth-token-file and --read-token-file cannot both be standard input")
 	found.add(s.Token.load(flags, stdin))
+	found.add(s.ReadToken.load(flags, stdin))
 	if flags.Changed(replicasFlag) {
 		s.Replicas = s.store.Replicas
 	}

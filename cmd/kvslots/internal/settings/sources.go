@@ -37,6 +37,7 @@ func Load(command *cobra.Command, env Environment, of Group) error {
 var alternatives = [][2]string{
 	{"http-addr", "http-port"},
 	{tokenFlag, TokenFileFlag},
+	{ReadTokenFlag, ReadTokenFileFlag},
 	{serverFlag, natsURLFlag},
 	{"no-wait", "wait"},
 	{"command", afterDash},

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -13,7 +14,13 @@ const (
 	tokenFlag = "auth-token"
 
 	// TokenFileFlag is the name of the flag of a token's file.
-	TokenFileFlag = "auth-token-file"
+	TokenFileFlag = tokenFlag + fileSuffix
+
+	// ReadTokenFlag and ReadTokenFileFlag are the same of the token of readers.
+	ReadTokenFlag     = "read-token"
+	ReadTokenFileFlag = ReadTokenFlag + fileSuffix
+
+	fileSuffix = "-file"
 
 	// maxToken is the maximal length of a token in bytes. Two of them are less than
 	// maxSecretFile, so that a longer file is refused, and not cut off.
@@ -26,27 +33,39 @@ const (
 // Token is the bearer token that serve requires of HTTP requests, or that other
 // commands send. It is a secret: no log line and no error contains it.
 type Token struct {
+	flag   string // the name of its flag; "": tokenFlag
 	Value  string
 	second string // that serve accepts as well; only from a file
 	file   string
 	again  bool // serve reads the file again later: it must be a regular one
 }
 
+func (t *Token) name() string { return cmp.Or(t.flag, tokenFlag) }
+
+func (t *Token) fileFlag() string { return t.name() + fileSuffix }
+
 func (t *Token) addFlags(flags *pflag.FlagSet, usage string) {
-	flags.StringVar(&t.Value, tokenFlag, "", usage+"; better given as "+EnvName(tokenFlag)+", or in a file")
-	flags.StringVar(&t.file, TokenFileFlag, "", "file with the bearer token; - is standard input")
+	flags.StringVar(&t.Value, t.name(), "", usage+"; better given as "+EnvName(t.name())+", or in a file")
+	flags.StringVar(&t.file, t.fileFlag(), "", "file with the "+t.kind()+"; - is standard input")
+}
+
+func (t *Token) kind() string {
+	if t.flag == ReadTokenFlag {
+		return "bearer token that may only read"
+	}
+	return "bearer token"
 }
 
 // load reads the file, if one was given, and checks the token. An empty token is an
 // error if it was given: an unset shell variable must not disable access control.
 func (t *Token) load(flags *pflag.FlagSet, stdin io.Reader) error {
 	switch {
-	case flags.Changed(TokenFileFlag) && t.again && t.IsFile():
+	case flags.Changed(t.fileFlag()) && t.again && t.IsFile():
 		return t.read(readFile)
-	case flags.Changed(TokenFileFlag):
+	case flags.Changed(t.fileFlag()):
 		return t.read(func(path string) ([]byte, error) { return ReadSecret(stdin, path) })
-	case flags.Changed(tokenFlag):
-		return checkToken("--"+tokenFlag, t.Value)
+	case flags.Changed(t.name()):
+		return checkToken("--"+t.name(), t.Value)
 	}
 	return nil
 }
@@ -56,18 +75,18 @@ func (t *Token) load(flags *pflag.FlagSet, stdin io.Reader) error {
 func (t *Token) read(read func(path string) ([]byte, error)) error {
 	content, err := read(t.file)
 	if err != nil {
-		return fmt.Errorf("--%s: %w", TokenFileFlag, WithoutPath(err))
+		return fmt.Errorf("--%s: %w", t.fileFlag(), WithoutPath(err))
 	}
 	one, other, two := strings.Cut(strings.TrimSuffix(string(content), "\n"), "\n")
 	if strings.Contains(other, "\n") {
-		return Usagef("--%s has more than two lines", TokenFileFlag)
+		return Usagef("--%s has more than two lines", t.fileFlag())
 	}
 	one, other = strings.TrimSuffix(one, "\r"), strings.TrimSuffix(other, "\r")
-	if err := checkToken("the content of --"+TokenFileFlag, one); err != nil {
+	if err := checkToken("the content of --"+t.fileFlag(), one); err != nil {
 		return err
 	}
 	if two {
-		if err := checkToken("the second line of --"+TokenFileFlag, other); err != nil {
+		if err := checkToken("the second line of --"+t.fileFlag(), other); err != nil {
 			return err
 		}
 	}

@@ -69,7 +69,7 @@ func lend(ctx context.Context, c *api.ClientWithResponses) error {
 func lock(ctx context.Context, c *api.ClientWithResponses) error {
 	var sessions [2]string
 	for i := range sessions {
-		created, err := c.CreateSessionWithResponse(ctx, nil, api.Nothing{})
+		created, err := c.CreateSessionWithResponse(ctx, nil, api.CreateSessionJSONRequestBody{})
 		if err := ok(err, created.HTTPResponse, created.JSON200 != nil, created.JSON200); err != nil {
 			return err
 		}

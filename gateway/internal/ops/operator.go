@@ -1,0 +1,130 @@
+package ops
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+// The operations of those who look at pools, locks and semaphores (gateway/README.md, "Who holds
+// it, and who waits").
+var (
+	ListPools  = &Operation{Route: wire.ListPools, endsWithClient: true, perform: listPools}
+	ReadHolder = &Operation{Route: wire.ReadHolder, endsWithClient: true, perform: readHolder}
+	ReadPlace  = &Operation{Route: wire.ReadPlace, endsWithClient: true, perform: readPlace}
+)
+
+// OfOperators returns the operations on a pool that a door names.
+func OfOperators(door wire.Door) []*Operation {
+	reads := []wire.Route{door.ReadPool()}
+	switch door {
+	case wire.BySecret: // Inspect has the path of ReadPool
+		reads = []wire.Route{door.ReadLeases(), door.ReadLine()}
+	case wire.OverNATS:
+	default:
+		reads = append(reads, door.ReadLeases(), door.ReadLine())
+	}
+	var all []*Operation
+	for _, route := range reads {
+		all = append(all, &Operation{Route: route, endsWithClient: true, perform: readPool})
+	}
+	if door == wire.BySecret || door == wire.OverNATS {
+		all = append(all, ReadHolder, ReadPlace)
+	}
+	return append(all,
+		&Operation{Route: door.Evict(), perform: evict},
+		&Operation{Route: door.SetOut(), perform: setOut},
+		&Operation{Route: door.Pause(), perform: setOut},
+	)
+}
+
+func listPools(ctx context.Context, s *Service, call *Call) error {
+	if s.Turns != nil {
+		end, err := s.pace(ctx, call)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
+	pools, next, err := s.Operator.ReadPools(ctx, call.Operator.Query)
+	call.Answer = wire.NewPoolList(pools, next)
+	return err
+}
+
+func readPool(ctx context.Context, s *Service, call *Call) error {
+	o := call.Operator
+	detail, err := s.Operator.ReadPool(ctx, o.Pool, o.Page)
+	answer := wire.NewPoolDetail(&detail, o.Page)
+	if err == nil && o.Type != "" && o.Type != answer.Type {
+		return kvslots.ErrLimitMismatch
+	}
+	call.Answer = answer
+	return err
+}
+
+func readHolder(ctx context.Context, s *Service, call *Call) error {
+	holder, err := s.Operator.Holder(ctx, call.Pool, call.LeaseID)
+	call.Answer = wire.NewHolderInfo(holder)
+	return err
+}
+
+func readPlace(ctx context.Context, s *Service, call *Call) error {
+	waiter, holder, err := s.Operator.PlaceOf(ctx, call.Pool, call.RequestKey)
+	var answer wire.Place
+	if holder != nil {
+		answer.Lease = new(wire.NewHolderInfo(*holder))
+	} else {
+		answer.Waiting = new(wire.NewWaiterInfo(waiter))
+	}
+	call.Answer = answer
+	return err
+}
+
+func evict(ctx context.Context, s *Service, call *Call) error {
+	o := call.Operator
+	holder, err := s.Operator.Evict(ctx, o.Pool, o.Position, o.Fence)
+	if err != nil {
+		return err
+	}
+	call.Answer = wire.Evicted{Evicted: wire.NewHolderInfo(holder)}
+	call.logVerb(s, "an operator has ended a lease",
+		slog.Int("position", holder.Position), slog.Uint64("fence", holder.Fence), slog.String("label", holder.Label))
+	return nil
+}
+
+func setOut(ctx context.Context, s *Service, call *Call) error {
+	o := call.Operator
+	state, err := s.setOut(ctx, o)
+	if err != nil {
+		return err
+	}
+	call.Answer = wire.NewPoolState(state)
+	what, attrs := "a position", []slog.Attr{slog.Int("position", o.Position)}
+	if o.Position == kvslots.WholePool {
+		what, attrs = "a pool", nil
+	}
+	if o.Out {
+		call.logVerb(s, "an operator has taken "+what+" out of service", append(attrs, slog.String("reason", o.Reason))...)
+	} else {
+		call.logVerb(s, "an operator has put "+what+" back into service", attrs...)
+	}
+	return nil
+}
+
+func (s *Service) setOut(ctx context.Context, o *wire.OperatorParams) (kvslots.State, error) {
+	if o.Out {
+		return s.Operator.TakeOut(ctx, o.Pool, kvslots.OutOfService{Position: o.Position, Reason: o.Reason})
+	}
+	return s.Operator.PutBack(ctx, o.Pool, o.Position)
+}
+
+// logVerb logs what an operator has done with a pool, which it names by its hash.
+func (c *Call) logVerb(s *Service, message string, attrs ...slog.Attr) {
+	var trace Trace
+	if c.Request != nil {
+		trace = c.Trace()
+	}
+	trace.Log(s.Log, slog.LevelInfo, message, append([]slog.Attr{slog.String("pool_hash", c.Operator.Pool.Hash())}, attrs...)...)
+}

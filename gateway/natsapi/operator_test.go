@@ -1,0 +1,117 @@
+package natsapi_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+// Over NATS a request names a pool by its id, its hash or a name. With a hash, for the list, and
+// to change something about a name, it needs the token of a gateway that has one.
+func TestOperatorTokens(t *testing.T) {
+	srv, store := openStore(t)
+	tokens := gateway.NewTokens("hunter1")
+	tokens.ReplaceReaders("hunter2")
+	d := startService(t, srv, store, func(cfg *natsapi.Config) {
+		cfg.Sessions, cfg.Turns, cfg.Tokens = store, gateway.NewTurns(), tokens
+	})
+	ctx, pool := t.Context(), uuid.MustParse(poolA)
+	if _, err := store.Register(ctx, pool, 1); err != nil {
+		t.Fatal(err)
+	}
+	session, _, err := store.CreateSession(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Acquire(ctx, session, kvslots.Lock("deploy"), time.Minute, 0); err != nil {
+		t.Fatal(err)
+	}
+	byID, byHash, byKey := `{"id":"`+poolA+`"%s}`, `{"hash":"`+kvslots.ByID(pool).Hash()+`"%s}`, `{"key":"deploy"%s}`
+	const out, evict = `,"out":true,"reason":"r"`, `,"position":0,"fence":1`
+	for _, c := range []struct {
+		op, body           string
+		none, read, access string // the status without a token, with that of readers, and with the other one
+	}{
+		{"pools", `{}`, "401", "200", "200"},
+		{"read", fmt.Sprintf(byID, ""), "200", "200", "200"},
+		{"read", fmt.Sprintf(byHash, ""), "401", "200", "200"},
+		{"read", fmt.Sprintf(byKey, `,"leases":1,"line":0`), "200", "200", "200"},
+		{"evict", fmt.Sprintf(byID, evict), "404", "404", "404"},
+		{"evict", fmt.Sprintf(byHash, evict), "401", "403", "404"},
+		{"evict", fmt.Sprintf(byKey, evict), "401", "403", "409"},
+		{"out", fmt.Sprintf(byID, `,"position":0`+out), "200", "200", "200"},
+		{"out", fmt.Sprintf(byHash, `,"position":0`+out), "401", "403", "200"},
+		{"out", fmt.Sprintf(byKey, `,"position":1`+out), "401", "403", "404"},
+		{"pause", fmt.Sprintf(byID, out), "200", "200", "200"},
+		{"pause", fmt.Sprintf(byHash, `,"out":false`), "401", "403", "200"},
+		{"pause", fmt.Sprintf(byKey, `,"out":false`), "401", "403", "200"},
+		{"read", `{}`, "400", "400", "400"},
+		{"read", `{"id":"` + poolA + `","key":"deploy"}`, "400", "400", "400"},
+		{"read", `{"hash":"x"}`, "400", "400", "400"},
+		{"read", `{"id":"x"}`, "400", "400", "400"},
+		{"read", `{"key":"a b"}`, "400", "400", "400"},
+		{"read", fmt.Sprintf(byID, `,"leases":1001`), "400", "400", "400"},
+		{"evict", fmt.Sprintf(byID, `,"position":"0","fence":1`), "400", "400", "400"},
+	} {
+		for token, want := range map[string]string{"": c.none, "Bearer hunter2": c.read, "Bearer hunter1": c.access} {
+			got, answer := d.ask(t, c.op, c.body, wire.AuthorizationHeader, token)
+			if got != want {
+				t.Errorf("%s %s with %q: %s %s, want %s", c.op, c.body, token, got, answer, want)
+			}
+		}
+	}
+	var detail wire.PoolDetail
+	_, answer := d.ask(t, "read", fmt.Sprintf(byID, ""))
+	if err := json.Unmarshal([]byte(answer), &detail); err != nil || detail.Out != 1 || detail.OutOfService[0].Reason != "r" || detail.Leases == nil || detail.Line == nil {
+		t.Errorf("%s, %v", answer, err)
+	}
+	if !strings.Contains(d.logs.String(), `"message":"an operator has taken a position out of service","pool_hash":`) {
+		t.Error("no line in the log")
+	}
+}
+
+// The answers for a holder and for a borrower that is refused are those of HTTP.
+func TestHolderAndPlace(t *testing.T) {
+	srv, store := openStore(t)
+	d := startService(t, srv, store)
+	ctx, pool := t.Context(), uuid.MustParse(poolA)
+	if _, err := store.Register(ctx, pool, 1); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := store.Borrow(ctx, pool, time.Minute, 0, kvslots.WithLabel("me"), kvslots.WithRequestKey("mine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mine wire.HolderInfo
+	code, answer := d.ask(t, "holder", `{"id":"`+poolA+`","lease":"`+lease.ID().String()+`"}`)
+	if err := errors.Join(json.Unmarshal([]byte(answer), &mine)); err != nil || code != "200" || mine.Label != "me" || mine.Fence != lease.Fence() {
+		t.Errorf("%s %s, %v", code, answer, err)
+	}
+	var place wire.Place
+	code, answer = d.ask(t, "place", `{"id":"`+poolA+`"}`, wire.RequestKeyHeader, "mine")
+	if err := json.Unmarshal([]byte(answer), &place); err != nil || code != "200" || place.Lease == nil || place.Lease.Fence != lease.Fence() {
+		t.Errorf("%s %s, %v", code, answer, err)
+	}
+	for op, header := range map[string]string{"place": "other", "holder": ""} {
+		if code, answer := d.ask(t, op, `{"id":"`+poolA+`","lease":"`+unknownLease+`"}`, wire.RequestKeyHeader, header); code != "404" {
+			t.Errorf("%s: %s %s", op, code, answer)
+		}
+	}
+	refused, err := d.nc.Request("kvslots.borrow", []byte(`{"id":"`+poolA+`","ttl":1,"label":"you"}`), time.Minute)
+	if err != nil || status(refused) != "409" || refused.Header.Get(wire.PlaceHeader) != "1" {
+		t.Errorf("%+v, %v", refused, err)
+	}
+	if code, answer := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":1,"label":"\u202e"}`); code != "400" {
+		t.Errorf("%s %s", code, answer)
+	}
+}

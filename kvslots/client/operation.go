@@ -1,0 +1,70 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+// operation is a request of an operator. Its parameters are in the path, the query and the body
+// over HTTP, and all in the body over NATS.
+type operation struct {
+	wire.Route
+	path   string
+	query  url.Values
+	body   any            // over HTTP; nil if it is empty
+	fields map[string]any // of the body over NATS
+}
+
+// about returns a request about a pool.
+func about(pool kvslots.PoolRef, route wire.Route) operation {
+	r := operation{
+		Route: route, path: strings.Replace(route.Path, "{hash}", pool.Hash(), 1),
+		query: url.Values{}, fields: map[string]any{},
+	}
+	id, byID := pool.ID()
+	switch {
+	case byID:
+		r.fields["id"] = id
+	case pool.Key() != "":
+		r.fields["key"] = pool.Key()
+	default:
+		r.fields["hash"] = pool.Hash()
+	}
+	return r
+}
+
+// ask sets a parameter of the query.
+func (r *operation) ask(field string, value any) {
+	r.query.Set(field, fmt.Sprint(value))
+	r.fields[field] = value
+}
+
+// at sets the position.
+func (r *operation) at(position int) {
+	r.path = strings.Replace(r.path, "{position}", strconv.Itoa(position), 1)
+	r.fields["position"] = position
+}
+
+func (r operation) request() request { return request{Route: r.Route, operation: &r} }
+
+// target returns the path and the query, and the body, over HTTP.
+func (r *operation) target() (target string, body []byte) {
+	if target = r.path; len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	if r.body != nil {
+		body = encode(r.body)
+	}
+	return target, body
+}
+
+func encode(v any) []byte {
+	body, _ := json.Marshal(v) // does not fail for ids, texts and numbers
+	return body
+}

@@ -1,0 +1,135 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+var _ kvslots.Operator = (*Client)(nil)
+
+// The methods of an operator. Over HTTP they name a pool by its hash. Over NATS they name it as its
+// PoolRef does; gateways with a token require it for a hash, for ReadPools, and for changes of a
+// lock or a semaphore.
+
+// maxRead is the most leases, and places, that a gateway lists in one answer.
+const maxRead = 1000
+
+// ReadPool is like Store.ReadPool, but lists no more than 1,000 leases and 1,000 places; over NATS
+// 100 of each.
+func (c *Client) ReadPool(ctx context.Context, pool kvslots.PoolRef, page kvslots.DetailPage) (kvslots.PoolDetail, error) {
+	r := about(pool, wire.ByHash.ReadPool())
+	for field, n := range map[string]int{
+		"from": max(page.From, 0), "leases": min(max(page.MaxHolders, 0), maxRead),
+		"after": max(page.After, 0), "line": min(max(page.MaxWaiters, 0), maxRead),
+	} {
+		r.ask(field, n)
+	}
+	var answer wire.PoolDetail
+	if err := c.ask(ctx, r.request(), &answer); err != nil {
+		return kvslots.PoolDetail{}, err
+	}
+	return answer.Detail(), nil
+}
+
+// ReadPools is like Store.ReadPools, but PoolStats.OutList has the pool alone, if it is paused:
+// see ReadPool. Over NATS it lists no more than 100 pools.
+func (c *Client) ReadPools(ctx context.Context, q kvslots.PoolQuery) (pools []kvslots.PoolStats, next string, err error) {
+	if q.Max < 1 || q.Max > kvslots.MaxPoolsRead {
+		return nil, "", &kvslots.RangeError{Field: "max", Range: "between 1 and " + strconv.Itoa(kvslots.MaxPoolsRead)}
+	}
+	r := operation{Route: wire.ListPools, path: wire.ListPools.Path, fields: map[string]any{}, query: url.Values{}}
+	r.ask("sort", wire.NameOf(q.Order))
+	r.ask("limit", q.Max)
+	r.ask("contended", q.Waiting)
+	if q.After != "" {
+		r.ask("after", q.After)
+	}
+	if q.Match != "" {
+		r.ask("q", q.Match)
+	}
+	var answer wire.PoolList
+	if err := c.ask(ctx, r.request(), &answer); err != nil {
+		return nil, "", err
+	}
+	for i := range answer.Pools {
+		pools = append(pools, answer.Pools[i].Stats())
+	}
+	return pools, answer.Next, nil
+}
+
+// Holder is like Store.Holder.
+func (c *Client) Holder(ctx context.Context, pool, lease uuid.UUID) (kvslots.HolderStats, error) {
+	var answer wire.HolderInfo
+	err := c.ask(ctx, request{Route: wire.ReadHolder, body: wire.Request{ID: &pool, Lease: &lease}}, &answer)
+	return answer.Stats(), err
+}
+
+// PlaceOf is like Store.PlaceOf.
+func (c *Client) PlaceOf(ctx context.Context, pool uuid.UUID, requestKey string) (kvslots.WaiterStats, *kvslots.HolderStats, error) {
+	var o kvslots.Options
+	if err := kvslots.WithRequestKey(requestKey)(&o); err != nil {
+		return kvslots.WaiterStats{}, nil, err
+	}
+	if requestKey == "" {
+		return kvslots.WaiterStats{}, nil, kvslots.ErrNotInLine
+	}
+	var answer wire.Place
+	err := c.ask(ctx, request{Route: wire.ReadPlace, body: wire.Request{ID: &pool}, key: requestKey}, &answer)
+	switch {
+	case err != nil:
+		return kvslots.WaiterStats{}, nil, err
+	case answer.Lease != nil:
+		holder := answer.Lease.Stats()
+		return kvslots.WaiterStats{}, &holder, nil
+	case answer.Waiting != nil:
+		return answer.Waiting.Stats(), nil, nil
+	}
+	return kvslots.WaiterStats{}, nil, ErrNotUnderstood
+}
+
+// Evict is like Store.Evict.
+func (c *Client) Evict(ctx context.Context, pool kvslots.PoolRef, position int, fence uint64) (kvslots.HolderStats, error) {
+	if position < 0 || fence == 0 {
+		return kvslots.HolderStats{}, kvslots.ErrNotHeld
+	}
+	r := about(pool, wire.ByHash.Evict())
+	r.at(position)
+	r.ask("fence", fence)
+	var answer wire.Evicted
+	err := c.ask(ctx, r.request(), &answer)
+	return answer.Evicted.Stats(), err
+}
+
+// TakeOut is like Store.TakeOut.
+func (c *Client) TakeOut(ctx context.Context, pool kvslots.PoolRef, out kvslots.OutOfService) (kvslots.State, error) {
+	return c.setOut(ctx, pool, out.Position, wire.OutOfServiceRequest{Out: true, Reason: out.Reason})
+}
+
+// PutBack is like Store.PutBack.
+func (c *Client) PutBack(ctx context.Context, pool kvslots.PoolRef, position int) (kvslots.State, error) {
+	return c.setOut(ctx, pool, position, wire.OutOfServiceRequest{})
+}
+
+func (c *Client) setOut(ctx context.Context, pool kvslots.PoolRef, position int, out wire.OutOfServiceRequest) (kvslots.State, error) {
+	var r operation
+	switch {
+	case position == kvslots.WholePool:
+		r = about(pool, wire.ByHash.Pause())
+	case position < kvslots.WholePool:
+		return kvslots.State{}, &kvslots.RangeError{Field: "position", Range: "0 or more, and less than the pool's count"}
+	default:
+		r = about(pool, wire.ByHash.SetOut())
+		r.at(position)
+	}
+	r.body = out
+	r.fields["out"], r.fields["reason"] = out.Out, out.Reason
+	var answer wire.PoolState
+	err := c.ask(ctx, r.request(), &answer)
+	return answer.State(), err
+}

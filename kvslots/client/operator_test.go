@@ -1,0 +1,198 @@
+package client_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+)
+
+const label = `ci@build7:1234 <img onerror="x"> é`
+
+// An operator sees who holds a pool and who waits, ends a lease, takes a position out of service
+// and pauses the pool: by its id, and by its hash.
+func TestOperator(t *testing.T) {
+	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
+		ctx, pool := t.Context(), uuid.New()
+		if _, err := c.Register(ctx, pool, 2, kvslots.WithName("screens")); err != nil {
+			t.Fatal(err)
+		}
+		lease, err := c.Borrow(ctx, pool, time.Minute, 0, kvslots.WithLabel(label))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h, err := c.Holder(ctx, pool, lease.ID()); err != nil || h.Fence != lease.Fence() || h.Label != label || h.ExpiresIn <= 0 {
+			t.Errorf("the holder: %+v, %v", h, err)
+		}
+		listed, next, err := c.ReadPools(ctx, kvslots.PoolQuery{Max: 10, Match: "SCREEN", Order: kvslots.ByInUse})
+		if err != nil || len(listed) != 1 || next != "" || listed[0].Name != "screens" || listed[0].InUse != 1 || listed[0].Resource.Key != "" {
+			t.Fatalf("listed: %+v, %q, %v", listed, next, err)
+		}
+		byHash, err := kvslots.ByHash(listed[0].Hash)
+		if err != nil || byHash.Hash() != kvslots.ByID(pool).Hash() {
+			t.Fatal(byHash, err)
+		}
+		for _, ref := range []kvslots.PoolRef{byHash, kvslots.ByID(pool)} {
+			out := kvslots.OutOfService{Position: 1, Reason: "screen broken"}
+			if state, err := c.TakeOut(ctx, ref, out); err != nil || state != (kvslots.State{Count: 2, InUse: 1, Out: 1}) {
+				t.Errorf("%+v, %v", state, err)
+			}
+			d, err := c.ReadPool(ctx, ref, kvslots.DetailPage{MaxHolders: 10, MaxWaiters: 10})
+			if err != nil || d.Name != "screens" || len(d.Holders) != 1 || d.Holders[0].Label != label || len(d.OutList) != 1 || d.OutList[0] != out {
+				t.Errorf("%+v, %v", d, err)
+			}
+			if state, err := c.PutBack(ctx, ref, 1); err != nil || state.Available() != 1 {
+				t.Errorf("%+v, %v", state, err)
+			}
+			if state, err := c.TakeOut(ctx, ref, kvslots.OutOfService{Position: kvslots.WholePool, Reason: "night"}); err != nil || state.Available() != 0 {
+				t.Errorf("paused: %+v, %v", state, err)
+			}
+			listed, _, err = c.ReadPools(ctx, kvslots.PoolQuery{Max: 1, Match: byHash.Hash()})
+			if err != nil || len(listed) != 1 || len(listed[0].OutList) != 1 || listed[0].OutList[0].Reason != "night" {
+				t.Errorf("a paused pool: %+v, %v", listed, err)
+			}
+			if _, err := c.PutBack(ctx, ref, kvslots.WholePool); err != nil {
+				t.Error(err)
+			}
+			if _, err := c.TakeOut(ctx, ref, kvslots.OutOfService{Position: 2}); !errors.Is(err, kvslots.ErrNoPosition) {
+				t.Errorf("no such position: %v", err)
+			}
+			if _, err := c.Evict(ctx, ref, 1, lease.Fence()); !errors.Is(err, kvslots.ErrNotHeld) {
+				t.Errorf("a position without a lease: %v", err)
+			}
+			if _, err := c.Evict(ctx, ref, 0, lease.Fence()+1); !errors.Is(err, kvslots.ErrOtherHolder) {
+				t.Errorf("another fence: %v", err)
+			}
+		}
+		if h, err := c.Evict(ctx, byHash, 0, lease.Fence()); err != nil || h.Label != label || h.Fence != lease.Fence() {
+			t.Errorf("ended: %+v, %v", h, err)
+		}
+		if _, err := c.Holder(ctx, pool, lease.ID()); !errors.Is(err, kvslots.ErrNotHeld) {
+			t.Errorf("the lease that was ended: %v", err)
+		}
+		unknown := kvslots.ByID(uuid.New())
+		_, readErr := c.ReadPool(ctx, unknown, kvslots.DetailPage{})
+		_, evictErr := c.Evict(ctx, unknown, 0, 1)
+		_, outErr := c.TakeOut(ctx, unknown, kvslots.OutOfService{})
+		for _, err := range []error{readErr, evictErr, outErr} {
+			if !errors.Is(err, kvslots.ErrNoPool) {
+				t.Errorf("an unknown pool: %v", err)
+			}
+		}
+	})
+}
+
+// A borrower that waits learns its place, and so does one that is refused.
+func TestPlace(t *testing.T) {
+	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
+		ctx, pool := t.Context(), uuid.New()
+		if _, err := c.Register(ctx, pool, 1); err != nil {
+			t.Fatal(err)
+		}
+		lease, err := c.Borrow(ctx, pool, time.Minute, 0, kvslots.WithRequestKey("first"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, h, err := c.PlaceOf(ctx, pool, "first"); err != nil || h == nil || h.Fence != lease.Fence() {
+			t.Errorf("of a lease: %+v, %v", h, err)
+		}
+		got := make(chan error, 1)
+		go func() {
+			_, err := c.Borrow(ctx, pool, time.Minute, time.Minute, kvslots.WithRequestKey("second"), kvslots.WithLabel("waits"))
+			got <- err
+		}()
+		kvslotstest.Eventually(t, "the second waits", func() bool {
+			w, _, err := c.PlaceOf(ctx, pool, "second")
+			return err == nil && w.Place == 1 && w.Label == "waits"
+		})
+		_, err = c.Once().Borrow(ctx, pool, time.Minute, 0)
+		if refused, ok := errors.AsType[*kvslots.NoSlotError](err); !ok || refused.Place != 2 || !errors.Is(err, kvslots.ErrNoSlot) {
+			t.Errorf("refused: %v", err)
+		}
+		d, err := c.ReadPool(ctx, kvslots.ByID(pool), kvslots.DetailPage{MaxWaiters: 1})
+		if err != nil || len(d.Waiters) != 1 || d.Waiters[0].Label != "waits" || len(d.Holders) != 0 {
+			t.Errorf("%+v, %v", d, err)
+		}
+		if _, _, err := c.PlaceOf(ctx, pool, "third"); !errors.Is(err, kvslots.ErrNotInLine) {
+			t.Errorf("of nobody: %v", err)
+		}
+		if _, err := c.Return(ctx, pool, lease.ID()); err != nil {
+			t.Error(err)
+		}
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The same for a semaphore, by its name: the label is that of the session, or of the call.
+func TestOperatorOfNames(t *testing.T) {
+	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
+		ctx, r, ref := t.Context(), kvslots.Semaphore("build/1", 2), kvslots.ByName("build/1")
+		session, _, err := c.CreateSession(ctx, kvslots.WithLabel("of the session"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.ReadPool(ctx, ref, kvslots.DetailPage{}); !errors.Is(err, kvslots.ErrNoPool) {
+			t.Errorf("before its use: %v", err)
+		}
+		if _, err := c.Acquire(ctx, session, r, time.Minute, 0); err != nil {
+			t.Fatal(err)
+		}
+		other, _, err := c.CreateSession(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, acquired, err := c.Enqueue(ctx, other, r, time.Minute, kvslots.WithLabel("of the call")); err != nil || !acquired {
+			t.Fatal(acquired, err)
+		}
+		d, err := c.ReadPool(ctx, ref, kvslots.DetailPage{MaxHolders: 1})
+		if err != nil || d.Resource != r || len(d.Holders) != 1 || !d.MoreHolders || d.Holders[0].Label != "of the session" || d.Holders[0].Owner == 0 {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		d, err = c.ReadPool(ctx, ref, kvslots.DetailPage{From: 1, MaxHolders: 1})
+		if err != nil || len(d.Holders) != 1 || d.MoreHolders || d.Holders[0].Label != "of the call" {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		third, _, err := c.CreateSession(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Once().Acquire(ctx, third, r, time.Minute, 0)
+		if refused, ok := errors.AsType[*kvslots.NoSlotError](err); !ok || refused.Place != 1 {
+			t.Errorf("refused: %v", err)
+		}
+		if h, err := c.Evict(ctx, ref, 1, d.Holders[0].Fence); err != nil || h.Label != "of the call" {
+			t.Errorf("%+v, %v", h, err)
+		}
+		if state, err := c.TakeOut(ctx, ref, kvslots.OutOfService{Position: 1}); err != nil || state.Available() != 0 {
+			t.Errorf("%+v, %v", state, err)
+		}
+	})
+}
+
+// A label that people cannot read is refused before a request is sent.
+func TestOperatorRanges(t *testing.T) {
+	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
+		ctx, pool := t.Context(), uuid.New()
+		_, _, maxErr := c.ReadPools(ctx, kvslots.PoolQuery{Max: kvslots.MaxPoolsRead + 1})
+		_, _, afterErr := c.ReadPools(ctx, kvslots.PoolQuery{Max: 1, After: "x"})
+		_, positionErr := c.TakeOut(ctx, kvslots.ByID(pool), kvslots.OutOfService{Position: -2})
+		_, reasonErr := c.TakeOut(ctx, kvslots.ByID(pool), kvslots.OutOfService{Reason: "a\u202eb"})
+		_, nameErr := c.Register(ctx, pool, 1, kvslots.WithName(strings.Repeat("x", 65)))
+		_, labelErr := c.Borrow(ctx, pool, time.Second, 0, kvslots.WithLabel("a\nb"))
+		for field, err := range map[string]error{
+			"max": maxErr, "after": afterErr, "position": positionErr, "reason": reasonErr, "name": nameErr, "label": labelErr,
+		} {
+			if outside, ok := errors.AsType[*kvslots.RangeError](err); !ok || outside.Field != field {
+				t.Errorf("%s: %v", field, err)
+			}
+		}
+	})
+}

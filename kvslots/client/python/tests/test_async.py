@@ -11,7 +11,7 @@ import urllib.request
 import uuid
 
 import kvslots
-from tests.gateways import PATIENCE, Gateway, Proxy
+from tests.gateways import PATIENCE, Gateway, Proxy, renewed_early
 
 gateway: Gateway
 
@@ -44,6 +44,7 @@ class Test(unittest.IsolatedAsyncioTestCase):
 
 
 class Leases(Test):
+    @renewed_early
     async def test_a_blocked_loop_does_not_cost_a_lease(self) -> None:
         async with self.pool.borrow(ttl=4) as slot, self.client.lock(str(self.uuid), ttl=4) as lock:
             time.sleep(5)
@@ -59,16 +60,18 @@ class Leases(Test):
         self.assertTrue(await lease.release())
         self.assertEqual((await self.pool.inspect()).in_use, 0)
 
+    @renewed_early
     async def test_loss(self) -> None:
         with self.assertRaises(kvslots.LeaseLostError) as raised:
-            async with self.pool.borrow(ttl=3) as lease:
+            async with self.pool.borrow() as lease:
                 await self.pool.delete()
                 await asyncio.gather(lease.lost.wait(), lease.lost.wait())
                 await lease.lost.wait()
         self.assertIsInstance(raised.exception.__cause__, kvslots.NoPoolError)
 
+    @renewed_early
     async def test_a_wait_for_the_loss_may_be_given_up(self) -> None:
-        lease = await self.pool.borrow(ttl=3).acquire()
+        lease = await self.pool.borrow().acquire()
         for _ in range(100):
             task = asyncio.create_task(lease.lost.wait())
             await asyncio.sleep(0)

@@ -7,7 +7,7 @@ import unittest
 
 import kvslots
 from tests.fixture import GatewayTest
-from tests.gateways import PATIENCE, Gateway, eventually
+from tests.gateways import PATIENCE, Gateway, eventually, renewed_early
 
 
 class Deaths(GatewayTest):
@@ -17,9 +17,10 @@ class Deaths(GatewayTest):
         self.addCleanup(second.stop)
         return first, second, self.dial(first.url, second.url)
 
+    @renewed_early
     def test_a_lease_survives_its_gateway_and_the_next(self) -> None:
         first, second, client = self.pair()
-        with client.pool(self.uuid).borrow(ttl=5) as slot, client.lock(str(self.uuid), ttl=5) as lock:
+        with client.pool(self.uuid).borrow() as slot, client.lock(str(self.uuid)) as lock:
             first.kill()
             self.renewed(slot, lock)
             first.start()
@@ -42,9 +43,10 @@ class Deaths(GatewayTest):
         with self.assertLogs("kvslots"):
             self.assertFalse(lease.release())
 
+    @renewed_early
     def test_a_silent_gateway_does_not_cost_a_lease(self) -> None:
         first, _, client = self.pair()
-        with client.pool(self.uuid).borrow(ttl=6) as lease:
+        with client.pool(self.uuid).borrow() as lease:
             first.pause()
             self.renewed(lease)
             first.resume()

@@ -7,7 +7,7 @@ from unittest import mock
 
 import kvslots
 from tests.fixture import GatewayTest
-from tests.gateways import PATIENCE, eventually
+from tests.gateways import PATIENCE, eventually, renewed_early
 
 
 class Leases(GatewayTest):
@@ -18,6 +18,7 @@ class Leases(GatewayTest):
         self.assertFalse(lease.lost.is_set())
         self.assertEqual(self.pool.inspect().in_use, 0)
 
+    @renewed_early
     def test_a_lease_is_renewed(self) -> None:
         with self.pool.borrow(ttl=4) as lease:
             first, fence = lease.deadline, lease.fence
@@ -31,19 +32,22 @@ class Leases(GatewayTest):
         self.assertIsInstance(lease.lost.cause, cause)
         self.assertFalse(lease.release())
 
+    @renewed_early
     def test_lost_with_its_pool(self) -> None:
-        lease = self.pool.borrow(ttl=3).acquire()
+        lease = self.pool.borrow(ttl=30).acquire()
         self.pool.delete()
         self.lost(lease, kvslots.NoPoolError)
 
+    @renewed_early
     def test_lost_since_it_was_returned_elsewhere(self) -> None:
-        lease = self.pool.borrow(ttl=3).acquire()
+        lease = self.pool.borrow(ttl=30).acquire()
         claim = lease._keeper.claim
         self.client._run(claim.release())
         self.lost(lease, kvslots.NotHeldError)
 
+    @renewed_early
     def test_lost_with_its_session(self) -> None:
-        lease = self.client.lock(str(self.uuid), ttl=3).acquire()
+        lease = self.client.lock(str(self.uuid), ttl=30).acquire()
         self.client._run(lease._keeper.claim.leave())
         self.lost(lease, kvslots.SessionGoneError)
 
@@ -62,9 +66,10 @@ class Leases(GatewayTest):
         self.assertTrue(lease.lost.is_set(), "a lost lease stays lost")
         lease.release()
 
+    @renewed_early
     def test_a_loss_is_raised_at_the_end_of_the_block(self) -> None:
         with self.assertRaises(kvslots.LeaseLostError) as raised:
-            with self.pool.borrow(ttl=3) as lease:
+            with self.pool.borrow(ttl=30) as lease:
                 self.pool.delete()
                 lease.lost.wait(PATIENCE)
         self.assertIsInstance(raised.exception.__cause__, kvslots.NoPoolError)
@@ -82,7 +87,7 @@ class Leases(GatewayTest):
 
     def test_a_release_that_fails_is_bounded_and_raises_nothing(self) -> None:
         proxy, client = self.through_proxy()
-        with self.assertLogs("kvslots"), client.pool(self.uuid).borrow(ttl=2):
+        with self.assertLogs("kvslots"), client.pool(self.uuid).borrow(ttl=4):
             proxy.fault = lambda request: "drop"
         with self.pool.borrow(wait=PATIENCE):
             pass
@@ -106,10 +111,10 @@ class Leases(GatewayTest):
                 self.assertGreaterEqual(kvslots.clock(), lease.deadline)
 
     def test_a_waiters_deadline_counts_from_its_grant(self) -> None:
-        with self.pool.borrow(ttl=1) as first:
-            first._keeper.stop(release=False)
-            with self.pool.borrow(ttl=30, wait=PATIENCE) as second:
-                self.assertGreater(second.deadline, first.deadline + 1)
+        first = self.pool.borrow(ttl=1).acquire()
+        first._keeper.stop(release=False)
+        with self.pool.borrow(ttl=30, wait=PATIENCE) as second:
+            self.assertGreater(second.deadline, first.deadline + 1)
 
 
 if __name__ == "__main__":

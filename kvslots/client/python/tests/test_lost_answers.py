@@ -12,7 +12,7 @@ import kvslots
 from kvslots import _core
 from kvslots._sockets import run
 from tests.fixture import GatewayTest
-from tests.gateways import PATIENCE, eventually
+from tests.gateways import PATIENCE, eventually, renewed_early
 
 
 class LostAnswers(GatewayTest):
@@ -47,12 +47,13 @@ class LostAnswers(GatewayTest):
 
         asyncio.run(hold())
 
+    @renewed_early
     def test_renew_and_return(self) -> None:
         for how in self.faults:
             with self.subTest(how=how):
                 self.proxy.lose_first("POST /l/self/renew", 1, how)
                 renewals = self.proxy.count("POST /l/self/renew")
-                with self.client.pool(self.uuid).borrow(ttl=4) as lease:
+                with self.client.pool(self.uuid).borrow() as lease:
                     eventually(lambda: self.proxy.count("POST /l/self/renew") > renewals + 1)
                     self.assertIsNone(lease.lost.cause)
                     self.proxy.lose_first("POST /l/self/return", 1, how)

@@ -11,7 +11,7 @@ import uuid
 import kvslots
 from kvslots import _core
 from tests.fixture import GatewayTest
-from tests.gateways import PATIENCE, Gateway, Proxy, eventually
+from tests.gateways import PATIENCE, Gateway, Proxy, eventually, renewed_early
 
 
 class Pools(GatewayTest):
@@ -54,9 +54,10 @@ class Pools(GatewayTest):
                     pass
         self.assertEqual(self.pool.inspect().in_use, 0)
 
+    @renewed_early
     def test_the_id_of_a_pool_is_in_no_path(self) -> None:
         proxy, client = self.through_proxy()
-        with client.pool(self.uuid).borrow(ttl=3) as lease:
+        with client.pool(self.uuid).borrow() as lease:
             eventually(lambda: proxy.count("POST /l/self/renew") > 0)
             self.assertFalse(lease.lost.is_set())
         client.pool(str(self.uuid).upper()).inspect()
@@ -90,7 +91,7 @@ class Pools(GatewayTest):
 class Names(GatewayTest):
     def test_a_lock_excludes_other_clients(self) -> None:
         name, other = str(self.uuid), self.dial(self.gateway.url)
-        with self.client.lock(name, ttl=2) as lease:
+        with self.client.lock(name) as lease:
             self.assertIsNone(lease.position)
             for client in (other, self.client):
                 with self.assertRaises(kvslots.NoSlotError):
@@ -108,6 +109,7 @@ class Names(GatewayTest):
             with self.assertRaises(kvslots.LimitMismatchError):
                 self.client.lock(name).acquire()
 
+    @renewed_early
     def test_a_lock_keeps_its_session(self) -> None:
         short = Gateway("--http-session-idle-timeout", "4s")
         self.addCleanup(short.stop)

@@ -37,6 +37,7 @@ RETRY_FOR = 3.0  # how long a call without a wait is repeated
 PATIENCE = 60.0  # how long a wait goes on although no gateway answers
 RELEASE_TIMEOUT = 10.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # between repetitions
+RENEW_AT = 1 / 3  # of the ttl
 LONGEST_NAP = 1.0  # of keep, so that the end of a machine's suspension is noticed
 
 T = TypeVar("T")
@@ -228,6 +229,9 @@ class Claim:
                 raise failed
             yield Sleep(min(pauses.after(failed), left))
 
+    def _renew_at(self) -> float:
+        return self.deadline - self._granted * (1 - RENEW_AT)
+
     @property
     def lost_at(self) -> float:
         """Before the deadline, so that a holder can stop in time."""
@@ -236,7 +240,7 @@ class Claim:
     def keep(self) -> Flow[KvslotsError]:
         """Renew the lease until it is lost; return why."""
         failed: KvslotsError | None = None
-        pauses, wake = Pauses(), self.deadline - self._granted * 2 / 3
+        pauses, wake = Pauses(), self._renew_at()
         while (now := self._now()) < self.lost_at:
             if now < wake:
                 yield Sleep(min(wake - now, self.lost_at - now, LONGEST_NAP))
@@ -250,7 +254,7 @@ class Claim:
             except KvslotsError as error:  # even a final one: the lease lives, and an operator may mend it in time
                 failed, wake = error, self._now() + pauses.after(error)
             else:
-                pauses, wake = Pauses(), self.deadline - self._granted * 2 / 3
+                pauses, wake = Pauses(), self._renew_at()
         lost = UnreachableError("no gateway has renewed the lease in time")
         lost.__cause__ = failed
         return lost

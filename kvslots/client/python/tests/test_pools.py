@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import ssl
 import threading
@@ -30,6 +31,15 @@ class Pools(GatewayTest):
         with self.assertRaises(kvslots.BadRequestError) as raised:
             self.pool.register(1001)
         self.assertEqual((raised.exception.status, raised.exception.field), (400, "count"))
+
+    def test_a_forgotten_client_closes_its_connections(self) -> None:
+        client = kvslots.Client(self.gateway.url)
+        client.pool(self.uuid).inspect()
+        (connection,) = client._sockets._idle.values()
+        sock = connection[0][0]
+        del client
+        gc.collect()
+        self.assertEqual(sock.fileno(), -1)
 
     def test_positions_and_fences(self) -> None:
         self.pool.register(2)

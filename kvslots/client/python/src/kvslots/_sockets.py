@@ -79,12 +79,15 @@ class Sockets:
     """Connections to gateways, which are kept for further requests. Safe for concurrent use."""
 
     def __init__(self, token: str | None, tls: ssl.SSLContext | None) -> None:
+        self._idle: dict[Address, list[tuple[socket.socket, float]]] = {}
         if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
             raise ValueError("the token has characters that a header must not have")
         self.token = token
         self._tls = tls
-        self._idle: dict[Address, list[tuple[socket.socket, float]]] = {}
         _all.add(self)
+
+    def __del__(self) -> None:
+        self.close()
 
     def tls(self, gateway: Address) -> ssl.SSLContext | None:
         if gateway.scheme == "http":

@@ -1,0 +1,169 @@
+"""Runs flows with blocking sockets, in the caller's thread or in one of their own."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from ._core import Flow, Send, Sleep, T
+from ._errors import UnreachableError
+from ._http import Address, Parser, Response
+
+CONNECT_TIMEOUT = 5.0  # seconds
+KEEP_IDLE = 60.0  # seconds; a gateway closes an idle connection after two minutes
+MAX_IDLE = 16  # connections to one gateway
+KEEPALIVE = 15  # seconds
+
+
+def run(flow: Flow[T], send: Callable[[Send], Response], sleep: Callable[[float], object] = time.sleep) -> T:
+    """Run a flow to its end, and return its result."""
+    answer: Response | None = None
+    error: UnreachableError | None = None
+    while True:
+        try:
+            effect = flow.send(answer) if error is None else flow.throw(error)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        answer = error = None
+        if isinstance(effect, Sleep):
+            sleep(effect.seconds)
+            continue
+        try:
+            answer = send(effect)
+        except UnreachableError as unreachable:
+            error = unreachable
+
+
+def run_in_thread(flow: Flow[T], send: Callable[[Send], Response]) -> Future[T]:
+    """Run a flow in a thread that the interpreter waits for when it exits."""
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()
+
+    def body() -> None:
+        try:
+            future.set_result(run(flow, send))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=body, name="kvslots").start()
+    return future
+
+
+def unreachable(gateway: Address, error: OSError) -> UnreachableError:
+    """Return the error of a request without an answer."""
+    passing = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+    text = "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
+    permanent = isinstance(error, ssl.SSLError) and not isinstance(error, passing)
+    failed = UnreachableError(f"{gateway}: {text}", permanent=permanent)
+    failed.__cause__ = error
+    return failed
+
+
+def keep_alive(sock: socket.socket) -> None:
+    """Notice a gateway whose machine has died while a request waits."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE)
+
+
+class Sockets:
+    """Connections to gateways, which are kept for further requests. Safe for concurrent use."""
+
+    def __init__(self, token: str | None, tls: ssl.SSLContext | None) -> None:
+        if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
+            raise ValueError("the token has characters that a header must not have")
+        self.token = token
+        self._tls = tls
+        self._idle: dict[Address, list[tuple[socket.socket, float]]] = {}
+
+    def tls(self, gateway: Address) -> ssl.SSLContext | None:
+        if gateway.scheme == "http":
+            return None
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
+
+    def send(self, effect: Send) -> Response:
+        """Return the answer of the gateway; raise UnreachableError without one."""
+        until = time.monotonic() + effect.timeout
+        request = effect.gateway.encode(effect.request, self.token)
+        try:
+            while sock := self._take(effect.gateway):
+                parser = Parser()
+                try:
+                    return self._exchange(effect.gateway, sock, request, parser, until)
+                except ConnectionError:  # the gateway may have closed it just before
+                    if parser.started:
+                        raise
+            return self._exchange(effect.gateway, self._connect(effect.gateway, until), request, Parser(), until)
+        except OSError as error:
+            raise unreachable(effect.gateway, error) from error
+
+    def _take(self, gateway: Address) -> socket.socket | None:
+        idle = self._idle.get(gateway, [])
+        while idle:
+            try:
+                sock, since = idle.pop()
+            except IndexError:  # another thread has taken it
+                break
+            if time.monotonic() - since < KEEP_IDLE:
+                return sock
+            sock.close()
+        return None
+
+    def _connect(self, gateway: Address, until: float) -> socket.socket:
+        timeout = min(CONNECT_TIMEOUT, _left(until))
+        sock = socket.create_connection((gateway.host, gateway.port), timeout)
+        try:
+            keep_alive(sock)
+            tls = self.tls(gateway)
+            return sock if tls is None else tls.wrap_socket(sock, server_hostname=gateway.host)
+        except BaseException:
+            sock.close()
+            raise
+
+    def _exchange(
+        self, gateway: Address, sock: socket.socket, request: bytes, parser: Parser, until: float
+    ) -> Response:
+        response = None
+        try:
+            sock.settimeout(_left(until))
+            sock.sendall(request)
+            while response is None:
+                sock.settimeout(_left(until))
+                response = parser.feed(sock.recv(1 << 16))
+        finally:
+            idle = self._idle.setdefault(gateway, [])
+            if response is not None and response.reusable and len(idle) < MAX_IDLE:
+                idle.append((sock, time.monotonic()))
+            else:
+                hang_up(sock)
+        return response
+
+    def close(self) -> None:
+        """Close the idle connections. After a fork this does not end them for the parent."""
+        for idle in self._idle.values():
+            while idle:
+                idle.pop()[0].close()
+
+
+def hang_up(sock: socket.socket) -> None:
+    """Close a connection, even if a forked process has it, too: the gateway must see that."""
+    try:
+        sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # it was closed by the other side
+    sock.close()
+
+
+def _left(until: float) -> float:
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left

@@ -1,0 +1,139 @@
+"""Runs flows with asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from asyncio import StreamReader, StreamWriter
+from concurrent.futures import Future
+from typing import Any
+
+from ._core import Flow, Send, Sleep, T
+from ._errors import UnreachableError
+from ._http import Address, Parser, Response
+from ._sockets import CONNECT_TIMEOUT, KEEP_IDLE, MAX_IDLE, Sockets, keep_alive, unreachable
+
+
+class Streams:
+    """Connections to gateways, in the event loop that uses them."""
+
+    def __init__(self, sockets: Sockets) -> None:
+        self._sockets = sockets  # for the token and TLS
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._idle: dict[Address, list[tuple[StreamReader, StreamWriter, float]]] = {}
+
+    async def run(self, flow: Flow[T]) -> T:
+        """Run a flow to its end, and return its result."""
+        answer: Response | None = None
+        error: UnreachableError | None = None
+        while True:
+            try:
+                effect = flow.send(answer) if error is None else flow.throw(error)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            answer = error = None
+            if isinstance(effect, Sleep):
+                await asyncio.sleep(effect.seconds)
+                continue
+            try:
+                answer = await self._send(effect)
+            except UnreachableError as failed:
+                error = failed
+
+    async def _send(self, effect: Send) -> Response:
+        exchange = asyncio.ensure_future(self._attempt(effect))
+        try:
+            await asyncio.wait({exchange}, timeout=max(effect.timeout, 0))
+        except asyncio.CancelledError:
+            await _cancel(exchange)  # so that the gateway sees the hang-up before what follows
+            raise
+        if not exchange.done():
+            await _cancel(exchange)
+            raise unreachable(effect.gateway, TimeoutError())
+        try:
+            return exchange.result()
+        except OSError as error:
+            raise unreachable(effect.gateway, error) from error
+
+    async def _attempt(self, effect: Send) -> Response:
+        request = effect.gateway.encode(effect.request, self._sockets.token)
+        while idle := self._take(effect.gateway):
+            parser = Parser()
+            try:
+                return await self._exchange(effect.gateway, *idle, request, parser)
+            except ConnectionError:  # the gateway may have closed it just before
+                if parser.started:
+                    raise
+        connecting = asyncio.ensure_future(self._connect(effect.gateway))
+        try:
+            await asyncio.wait({connecting}, timeout=CONNECT_TIMEOUT)
+        finally:
+            if not connecting.done():
+                connecting.cancel()
+        if not connecting.done():
+            raise TimeoutError
+        return await self._exchange(effect.gateway, *connecting.result(), request, Parser())
+
+    async def _connect(self, gateway: Address) -> tuple[StreamReader, StreamWriter]:
+        tls = self._sockets.tls(gateway)
+        reader, writer = await asyncio.open_connection(gateway.host, gateway.port, ssl=tls)
+        keep_alive(writer.get_extra_info("socket"))
+        return reader, writer
+
+    def _take(self, gateway: Address) -> tuple[StreamReader, StreamWriter] | None:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # connections belong to the loop that has made them
+            self._loop, self._idle = loop, {}
+        idle = self._idle.setdefault(gateway, [])
+        while idle:
+            reader, writer, since = idle.pop()
+            if time.monotonic() - since < KEEP_IDLE and not reader.at_eof():
+                return reader, writer
+            writer.transport.abort()
+        return None
+
+    async def _exchange(
+        self, gateway: Address, reader: StreamReader, writer: StreamWriter, request: bytes, parser: Parser
+    ) -> Response:
+        response = None
+        try:
+            writer.write(request)
+            while response is None:
+                response = parser.feed(await reader.read(1 << 16))
+        finally:
+            idle = self._idle.setdefault(gateway, [])
+            if response is not None and response.reusable and len(idle) < MAX_IDLE:
+                idle.append((reader, writer, time.monotonic()))
+            else:
+                writer.transport.abort()
+        return response
+
+    async def close(self) -> None:
+        """Close the idle connections."""
+        if self._loop is asyncio.get_running_loop():
+            for idle in self._idle.values():
+                while idle:
+                    idle.pop()[1].close()
+            await asyncio.sleep(0)
+
+
+async def _cancel(task: asyncio.Future[Any]) -> None:
+    """Cancel a request, and let the loop close its connection."""
+    task.cancel()
+    await asyncio.wait({task}, timeout=1)
+    if task.done() and not task.cancelled():
+        task.exception()  # it has been retrieved
+    await asyncio.sleep(0)
+
+
+async def settled(future: Future[Any], timeout: float) -> None:
+    """Wait until what runs in a thread has ended. If the task is canceled, the thread goes on."""
+    wrapped = asyncio.wrap_future(future)
+    try:
+        await asyncio.wait({wrapped}, timeout=timeout)
+    finally:
+        if not wrapped.done():
+            wrapped.cancel()
+        elif not wrapped.cancelled():
+            wrapped.exception()

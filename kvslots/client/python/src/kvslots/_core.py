@@ -170,9 +170,6 @@ class Claim:
     def _releasing(self) -> Request:
         raise NotImplementedError
 
-    def _interval(self) -> float:
-        return self._granted / 3
-
     def leave(self) -> Flow[None]:
         """Give up what take may have got before it was interrupted: a place in line, or a slot."""
         raise NotImplementedError
@@ -231,7 +228,7 @@ class Claim:
     def keep(self) -> Flow[KvslotsError]:
         """Renew the lease until it is lost; return why."""
         failed: KvslotsError | None = None
-        pauses, wake = Pauses(), self.deadline - self._granted + self._interval()
+        pauses, wake = Pauses(), self.deadline - self._granted * 2 / 3
         while (now := self._now()) < self.lost_at:
             if now < wake:
                 yield Sleep(min(wake - now, self.lost_at - now, LONGEST_NAP))
@@ -245,7 +242,7 @@ class Claim:
             except KvslotsError as error:  # even a final one: the lease lives, and an operator may mend it in time
                 failed, wake = error, self._now() + pauses.after(error)
             else:
-                pauses, wake = Pauses(), now + self._interval()
+                pauses, wake = Pauses(), self.deadline - self._granted * 2 / 3
         lost = UnreachableError("no gateway has renewed the lease in time")
         lost.__cause__ = failed
         return lost
@@ -427,18 +424,18 @@ class NameClaim(Claim):
         except ValueError:
             raise not_understood() from None
         self._token = str(token)
-        return integer(body, "lease_ttl_s")
+        return self._promised(integer(body, "lease_ttl_s"))
 
     def _renewing(self) -> Request:
         return self._request("/renew", {"token": self._token, "lease_ttl_s": self._ttl})
 
     def _renewed(self, body: dict[str, Any]) -> float:
-        return integer(body, "remaining_s")
+        return self._promised(integer(body, "remaining_s"))
 
-    def _interval(self) -> float:
-        """Renew so often that it keeps the session, too: this takes no pings."""
+    def _promised(self, ttl: float) -> float:
+        """A lock ends with its session, which an answer keeps for its idle time; renewals need no pings beside them."""
         assert self._session is not None
-        return min(super()._interval(), self._session.idle)
+        return min(ttl, self._session.idle)
 
     def _releasing(self) -> Request:
         return self._request("/release", {"token": self._token})

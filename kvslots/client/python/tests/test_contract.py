@@ -1,0 +1,132 @@
+"""The client's requests, errors and constants against the document that gateways serve."""
+
+from __future__ import annotations
+
+import json
+import re
+import unittest
+from pathlib import Path
+from typing import Any
+
+import kvslots
+from kvslots import _core, _errors, _http
+from kvslots._core import Gateways, NameClaim, Session, Sessions, SlotClaim
+from kvslots._http import Request
+
+DOCUMENT = json.loads(Path(__file__).parents[4].joinpath("gateway", "openapi.json").read_text())
+OWN = {"unreachable", "lease_lost"}  # codes of errors that no gateway sends
+POOL = {"Kvslots-Pool": "6c8d6a0e-5b2f-4a39-9c41-2f6f6a1d7b02"}
+
+
+def resolve(node: Any) -> Any:
+    """Return what a reference stands for."""
+    while "$ref" in node:
+        target: Any = DOCUMENT
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            target = target[part]
+        node = target
+    return node
+
+
+def requests() -> list[Request]:
+    """Return one request of each kind that the client sends."""
+    gateways = Gateways(["http://127.0.0.1:1"])
+    sessions = Sessions(gateways)
+    slot = SlotClaim(gateways, POOL, 30, 10)
+    slot._lease = POOL["Kvslots-Pool"]
+    names = [NameClaim(gateways, sessions, "name", limit, 30, 10) for limit in (None, 8)]
+    all = [slot._taking(1), slot._renewing(), slot._releasing()]
+    for name in names:
+        name._session, name._token = Session("0" * 32, 20), "0" * 32
+        all += [name._taking(1), name._renewing(), name._releasing()]
+    sessions.put(Session("0" * 32, 20))
+    for flow in (
+        _core.register(gateways, POOL, 1),
+        _core.inspect(gateways, POOL),
+        _core.delete(gateways, POOL),
+        Sessions(gateways).take(),
+        sessions.close(),
+    ):
+        effect = next(flow)
+        assert isinstance(effect, _core.Send)
+        all.append(effect.request)
+    return all
+
+
+def operation(request: Request) -> dict[str, Any]:
+    """Return the document's description of a request."""
+    for path, methods in DOCUMENT["paths"].items():
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), request.path) and request.method.lower() in methods:
+            parameters = methods.get("parameters", []) + methods[request.method.lower()].get("parameters", [])
+            return {**methods[request.method.lower()], "parameters": [resolve(p) for p in parameters]}
+    raise AssertionError(f"the document has no {request.method} {request.path}")
+
+
+def schemas(content: Any) -> list[dict[str, Any]]:
+    """Return the schemas that a body may have."""
+    schema = resolve(content["content"]["application/json"]["schema"])
+    return [resolve(one) for one in schema.get("oneOf", schema.get("anyOf", [schema]))]
+
+
+class Contract(unittest.TestCase):
+    def test_each_code_has_a_class_and_no_other(self) -> None:
+        codes = set(DOCUMENT["components"]["headers"]["ErrorName"]["schema"]["enum"])
+        self.assertEqual(codes, set(_errors._by_code) - OWN)
+        for error in _errors._by_code.values():
+            self.assertIs(getattr(kvslots, error.__name__), error)
+            self.assertIn(error.__name__, kvslots.__all__)
+
+    def test_requests(self) -> None:
+        self.assertEqual(len(requests()), 14)
+        for request in requests():
+            with self.subTest(request.method + " " + request.path):
+                described = operation(request)
+                headers = {p["name"]: p for p in described["parameters"] if p["in"] == "header"}
+                self.assertLessEqual(set(request.headers), set(headers))
+                for name, value in request.headers.items():
+                    self.assertRegex(value, resolve(headers[name]["schema"]).get("pattern", ""))
+                required = {name for name, p in headers.items() if p.get("required")}
+                self.assertLessEqual(required, set(request.headers))
+                if request.body is None:
+                    self.assertFalse(described.get("requestBody", {}).get("required", False))
+                    continue
+                (schema,) = schemas(resolve(described["requestBody"]))
+                self.assertLessEqual(set(request.body), set(schema["properties"]))
+                self.assertLessEqual(set(schema.get("required", [])), set(request.body))
+
+    def test_answers_have_the_fields_that_are_read(self) -> None:
+        read = {
+            "/l/self": ("count", "in_use", "available", "waiting"),
+            "/l/self/borrow": ("lease", "position", "fence", "expires_in"),
+            "/l/self/renew": ("expires_in",),
+            "/v1/sessions": ("session_id", "idle_timeout_s"),
+            "/v1/locks/name": ("status", "token", "lease_ttl_s"),
+            "/v1/locks/name/renew": ("remaining_s",),
+            "/v1/semaphores/name": ("status", "token", "lease_ttl_s"),
+            "/v1/semaphores/name/renew": ("remaining_s",),
+        }
+        for request in requests():
+            if request.method == "DELETE" or request.path not in read:
+                continue
+            answers = schemas(resolve(operation(request)["responses"]["200"]))
+            self.assertTrue(any(set(read[request.path]) <= set(a["properties"]) for a in answers), request.path)
+
+    def test_requests_with_a_wait_are_answered_with_how_long_it_was(self) -> None:
+        for request in requests():
+            if request.body and ("ttl" in request.body or "acquire_timeout_s" in request.body):
+                self.assertIn("Kvslots-Waited", operation(request)["responses"]["200"]["headers"], request.path)
+
+    def test_headers(self) -> None:
+        for status, names in ((400, {"Kvslots-Field", "Kvslots-Range"}), (409, {"Kvslots-Error"}), (429, {"Retry-After"})):
+            refusal = resolve(operation(requests()[0])["responses"][str(status)])
+            self.assertLessEqual(names, set(refusal["headers"]))
+
+    def test_constants(self) -> None:
+        """A proxy ends a request after a minute, and a gateway keeps a place for 10 s, and idle connections for 2 min."""
+        self.assertLess(_core.LONGEST_ASK, 60)
+        self.assertLess(_core.LONGEST_PAUSE, 10)
+        self.assertLessEqual(64 << 10, _http.MAX_ANSWER)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,147 @@
+package python_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
+
+// timeout ends a test program that hangs.
+const timeout = 5 * time.Minute
+
+// python returns the interpreter, and skips the test if there is none that is new enough.
+func python(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not installed")
+	}
+	if out, err := exec.Command(path, "-c", "import sys; assert sys.version_info >= (3, 10), sys.version").CombinedOutput(); err != nil {
+		t.Skipf("python3 is too old, or broken:\n%s", out)
+	}
+	return path
+}
+
+// run runs a program in this directory, and fails the test if it fails.
+func run(t *testing.T, env []string, name string, args ...string) (output string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	command := exec.CommandContext(ctx, name, args...)
+	command.Env = append(os.Environ(), append(env, "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=src")...)
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) } // it stops its gateways
+	command.WaitDelay = 10 * time.Second
+	out, err := command.CombinedOutput()
+	logtest.Search("the output of "+filepath.Base(name), out)
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// TestPython runs the client's own tests, each file in a process, against gateways of this
+// release on one NATS.
+func TestPython(t *testing.T) {
+	interpreter := python(t)
+	files, err := filepath.Glob("tests/test_*.py")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("found only %q, %v", files, err)
+	}
+	dir, logs := t.TempDir(), t.TempDir()
+	t.Cleanup(func() { searchLogs(t, logs) })
+	program := filepath.Join(dir, "kvslots")
+	run(t, []string{"CGO_ENABLED=0"}, "go", "build", "-o", program, "../../../cmd/kvslots")
+	writeCertificate(t, dir)
+	env := []string{
+		"KVSLOTS_PROGRAM=" + program, "KVSLOTS_TEST_LOGS=" + logs, "KVSLOTS_TEST_TLS=" + dir,
+		"KVSLOTS_TEST_NATS_URL=" + kvslotstest.Start(t, "").ClientURL(),
+	}
+	t.Run("all", func(t *testing.T) {
+		for _, file := range files {
+			name := strings.TrimSuffix(filepath.Base(file), ".py")
+			t.Run(name, func(t *testing.T) {
+				t.Parallel() // most of them wait
+				out := run(t, env, interpreter, "-W", "error", "-m", "unittest", "tests."+name)
+				if !strings.Contains(out, "\nOK") || strings.Contains(out, "Ran 0 tests") {
+					t.Errorf("unittest has printed\n%s", out)
+				}
+			})
+		}
+	})
+}
+
+// searchLogs looks for secrets in what gateways have logged.
+func searchLogs(t *testing.T, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) == 0 {
+		t.Errorf("found no log of a gateway, %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			logtest.Search("a gateway's log", []byte(line))
+		}
+	}
+}
+
+// writeCertificate writes cert.pem and key.pem, which are valid for 127.0.0.1.
+func writeCertificate(t *testing.T, dir string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{
+		"cert.pem": {Type: "CERTIFICATE", Bytes: certificate},
+		"key.pem":  {Type: "PRIVATE KEY", Bytes: encoded},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTypes checks the types of the client and its tests.
+func TestTypes(t *testing.T) {
+	mypy, err := exec.LookPath("mypy")
+	if err != nil {
+		t.Skip("mypy is not installed")
+	}
+	t.Parallel()
+	run(t, nil, mypy, "--strict", "--python-version", "3.10", "--cache-dir", t.TempDir(), "src", "tests")
+}

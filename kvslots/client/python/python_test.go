@@ -7,12 +7,14 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,7 +25,13 @@ import (
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(asGateway) != "" {
+		fmt.Fprintln(os.Stderr, serve())
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(logtest.NoSecrets(m))
+}
 
 // timeout ends a test program that hangs.
 const timeout = 5 * time.Minute
@@ -66,44 +74,29 @@ func TestPython(t *testing.T) {
 	if err != nil || len(files) < 5 {
 		t.Fatalf("found only %q, %v", files, err)
 	}
-	dir, logs := t.TempDir(), t.TempDir()
-	t.Cleanup(func() { searchLogs(t, logs) })
-	program := filepath.Join(dir, "kvslots")
-	run(t, []string{"CGO_ENABLED=0"}, "go", "build", "-o", program, "../../../cmd/kvslots")
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
 	writeCertificate(t, dir)
 	env := []string{
-		"KVSLOTS_PROGRAM=" + program, "KVSLOTS_TEST_LOGS=" + logs, "KVSLOTS_TEST_TLS=" + dir,
+		"KVSLOTS_TEST_PROGRAM=" + program, "KVSLOTS_TEST_TLS=" + dir,
 		"KVSLOTS_TEST_NATS_URL=" + kvslotstest.Start(t, "").ClientURL(),
 	}
-	t.Run("all", func(t *testing.T) {
-		for _, file := range files {
-			name := strings.TrimSuffix(filepath.Base(file), ".py")
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".py")
+		all.Go(func() { // not t.Parallel, which runs one a processor: most of them wait
 			t.Run(name, func(t *testing.T) {
-				t.Parallel() // most of them wait
 				out := run(t, env, interpreter, "-W", "error", "-m", "unittest", "tests."+name)
-				if !strings.Contains(out, "\nOK") || strings.Contains(out, "Ran 0 tests") {
+				ran := strings.Contains(out, "\nOK") && !strings.Contains(out, "Ran 0 tests")
+				if clean := !strings.Contains(out, "ResourceWarning") && !strings.Contains(out, "Traceback"); !ran || !clean {
 					t.Errorf("unittest has printed\n%s", out)
 				}
 			})
-		}
-	})
-}
-
-// searchLogs looks for secrets in what gateways have logged.
-func searchLogs(t *testing.T, dir string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(files) == 0 {
-		t.Errorf("found no log of a gateway, %v", err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Error(err)
-		}
-		for line := range strings.Lines(string(text)) {
-			logtest.Search("a gateway's log", []byte(line))
-		}
+		})
 	}
 }
 

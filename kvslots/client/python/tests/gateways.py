@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
-import queue
 import select
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
@@ -30,40 +27,24 @@ T = TypeVar("T")
 class Gateway:
     """One gateway, in front of the NATS server of the tests. It ends with the test."""
 
-    def __init__(self, *flags: str, env: dict[str, str] | None = None) -> None:
-        self._flags, self._env = flags, env or {}
+    def __init__(self, *flags: str) -> None:
+        self._flags = flags
         self._address = "127.0.0.1:0"
         self.scheme = "https" if "--tls-cert" in flags else "http"
         self.start()
 
     def start(self) -> None:
         """Start the gateway, on the port that it had before."""
-        program = os.environ.get("KVSLOTS_PROGRAM")
-        nats = os.environ.get("KVSLOTS_TEST_NATS_URL")
-        if not program or not nats:
-            raise unittest.SkipTest("KVSLOTS_PROGRAM and KVSLOTS_TEST_NATS_URL are not set: use go test")
-        command = [program, "serve", "--http-addr", self._address, "--nats-url", nats, "--log-level", "debug"]
-        env = {**os.environ, "PYTHONPATH": "", **self._env}
-        self._process = subprocess.Popen([*command, *self._flags], stderr=subprocess.PIPE, env=env, text=True)
-        listening: queue.Queue[str | None] = queue.Queue()
-        threading.Thread(target=self._read_log, args=(self._process, listening), daemon=True).start()
-        address = listening.get(timeout=PATIENCE)
-        assert address is not None, "the gateway has ended"
-        self._address = address
-
-    @staticmethod
-    def _read_log(process: subprocess.Popen[str], listening: queue.Queue[str | None]) -> None:
-        """Copy the log to a file, in which the Go test looks for secrets."""
-        directory = os.environ.get("KVSLOTS_TEST_LOGS", tempfile.gettempdir())
-        assert process.stderr is not None
-        with open(Path(directory, f"gateway-{process.pid}.log"), "w") as file:
-            for line in process.stderr:
-                file.write(line)
-                file.flush()
-                entry = json.loads(line) if line.startswith("{") else {}
-                if entry.get("message") == "listening":
-                    listening.put(entry["http"])
-        listening.put(None)
+        program = os.environ.get("KVSLOTS_TEST_PROGRAM")
+        if not program:
+            raise unittest.SkipTest("there is no gateway: use go test")
+        command = [program, "--http-addr", self._address, "--nats-url", os.environ["KVSLOTS_TEST_NATS_URL"]]
+        env = {**os.environ, "KVSLOTS_TEST_AS_GATEWAY": "1"}
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen([*command, *self._flags], stdin=pipe, stdout=pipe, env=env, text=True)
+        assert self._process.stdout is not None
+        self._address = self._process.stdout.readline().strip()
+        assert self._address, "the gateway has ended"
 
     @property
     def url(self) -> str:
@@ -71,7 +52,7 @@ class Gateway:
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait()
+        self._process.communicate()
 
     def pause(self) -> None:
         """Stop the process: its connections stay, and it does nothing."""
@@ -194,11 +175,11 @@ def eventually(condition: Callable[[], T]) -> T:
     return value
 
 
-def program(text: str) -> subprocess.Popen[str]:
+def program(text: str, stderr: int | None = None) -> subprocess.Popen[str]:
     """Start a program in Python, which can import kvslots."""
     env = {**os.environ, "PYTHONPATH": str(SOURCES)}
     command = [sys.executable, "-W", "error", "-c", text]
-    return subprocess.Popen(command, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    return subprocess.Popen(command, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr)
 
 
 def line_of(process: subprocess.Popen[str]) -> str:

@@ -89,7 +89,7 @@ class Leases(Test):
         client = kvslots.AsyncClient(gateway.url)
 
         async def hold() -> None:
-            async with client.lock("loops"):
+            async with client, client.lock("loops"):
                 pass
 
         for _ in range(2):

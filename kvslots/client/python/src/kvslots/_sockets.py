@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import socket
 import ssl
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 
@@ -81,6 +83,7 @@ class Sockets:
         self.token = token
         self._tls = tls
         self._idle: dict[Address, list[tuple[socket.socket, float]]] = {}
+        _all.add(self)
 
     def tls(self, gateway: Address) -> ssl.SSLContext | None:
         if gateway.scheme == "http":
@@ -151,6 +154,15 @@ class Sockets:
         for idle in self._idle.values():
             while idle:
                 idle.pop()[0].close()
+
+
+_all: weakref.WeakSet[Sockets] = weakref.WeakSet()
+
+
+@atexit.register  # runs after that of _lease, which needs connections
+def _close_all() -> None:
+    for sockets in list(_all):
+        sockets.close()
 
 
 def hang_up(sock: socket.socket) -> None:

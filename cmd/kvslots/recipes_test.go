@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,89 @@ import (
 )
 
 const recipes = "cmd/kvslots/RECIPES.md"
+
+// language is a language in which the recipes are shown, besides the shell.
+type language struct {
+	fence   string                                       // of its blocks
+	prints  *regexp.Regexp                               // matches a line that prints; its comment has what
+	command func(t *testing.T, program string) *exec.Cmd // runs a program, or skips the test
+}
+
+var languages = []language{
+	{"python", regexp.MustCompile(`(?m)^ *print\(.*\)  # (.*)$`), pythonCommand},
+}
+
+func pythonCommand(t *testing.T, program string) *exec.Cmd {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := exec.Command(python, "-c", "import sys; assert sys.version_info >= (3, 10)").Run(); err != nil {
+		t.Skip("python3 is older than 3.10")
+	}
+	sources, err := filepath.Abs(filepath.Join(moduleRoot, "kvslots/client/python/src"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(python, "-W", "error", "-c", program)
+	command.Env = append(os.Environ(), "PYTHONPATH="+sources, "PYTHONDONTWRITEBYTECODE=1")
+	return command
+}
+
+// programs returns the blocks of a text in a language.
+func programs(text string, in language) []string {
+	var found []string
+	for _, match := range regexp.MustCompile("(?ms)^```"+in.fence+"\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+		found = append(found, match[1])
+	}
+	return found
+}
+
+// Each recipe is shown in each language. Its program ends well, and prints what the comments of the
+// lines that print say.
+func TestRecipesInPrograms(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	for _, in := range languages {
+		for _, chapter := range strings.Split(readDocument(t, recipes), "\n## ")[1:] {
+			title, text, _ := strings.Cut(chapter, "\n")
+			t.Run(in.fence+" "+title, func(t *testing.T) {
+				found := programs(text, in)
+				if len(found) != 1 {
+					t.Fatalf("there are %d programs, want 1", len(found))
+				}
+				if lines := strings.Count(found[0], "\n"); lines > 15 {
+					t.Errorf("the program has %d lines, want 15 at most", lines)
+				}
+				registerPool(t, p.url, text)
+				command := in.command(t, strings.ReplaceAll(found[0], "http://127.0.0.1:8080", p.url))
+				out, err := command.CombinedOutput()
+				var want []string
+				for _, match := range in.prints.FindAllStringSubmatch(found[0], -1) {
+					want = append(want, match[1])
+				}
+				printed := strings.TrimRight(string(out), "\n")
+				if err != nil || anyTime(printed) != anyTime(strings.Join(want, "\n")) || len(want) == 0 {
+					t.Errorf("%v, output\n%s\nwant\n%s", err, out, strings.Join(want, "\n"))
+				}
+			})
+		}
+	}
+}
+
+// registerPool registers the pool of a recipe, if it has one, as its session does.
+func registerPool(t *testing.T, url, text string) {
+	t.Helper()
+	pool := regexp.MustCompile(`(?:KVSLOTS_POOL=|/l/)([-0-9a-f]{36})`).FindStringSubmatch(text)
+	if pool == nil {
+		return
+	}
+	count := regexp.MustCompile(`(?:--count |"count": )(\d+)`).FindStringSubmatch(text)[1]
+	answer, err := curl([]string{"-X", "PUT", strings.TrimPrefix(url, "http://") + "/l/" + pool[1], "-d", `{"count": ` + count + `}`})
+	if err != nil {
+		t.Fatalf("%v %s", err, answer)
+	}
+}
 
 // Each recipe is run by TestManualSessions, and its session has no more than 15 lines.
 func TestDocumentRecipes(t *testing.T) {

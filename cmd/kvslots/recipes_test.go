@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -23,20 +24,23 @@ var languages = []language{
 	{"python", regexp.MustCompile(`(?m)^ *print\(.*\)  # (.*)$`), pythonCommand},
 }
 
+// python returns the interpreter, without what may be around it, such as pyenv's shell script.
+var python = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("python3", "-c", "import sys; assert sys.version_info >= (3, 10); print(sys.executable)").Output()
+	return strings.TrimSpace(string(out)), err
+})
+
 func pythonCommand(t *testing.T, program string) *exec.Cmd {
 	t.Helper()
-	python, err := exec.LookPath("python3")
+	interpreter, err := python()
 	if err != nil {
-		t.Skip(err)
-	}
-	if err := exec.Command(python, "-c", "import sys; assert sys.version_info >= (3, 10)").Run(); err != nil {
-		t.Skip("python3 is older than 3.10")
+		t.Skipf("there is no python3 of version 3.10 or later: %v", err)
 	}
 	sources, err := filepath.Abs(filepath.Join(moduleRoot, "kvslots/client/python/src"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(python, "-W", "error", "-c", program)
+	command := exec.Command(interpreter, "-W", "error", "-c", program)
 	command.Env = append(os.Environ(), "PYTHONPATH="+sources, "PYTHONDONTWRITEBYTECODE=1")
 	return command
 }
@@ -58,6 +62,7 @@ func TestRecipesInPrograms(t *testing.T) {
 		for _, chapter := range strings.Split(readDocument(t, recipes), "\n## ")[1:] {
 			title, text, _ := strings.Cut(chapter, "\n")
 			t.Run(in.fence+" "+title, func(t *testing.T) {
+				t.Parallel() // starting an interpreter takes long
 				found := programs(text, in)
 				if len(found) != 1 {
 					t.Fatalf("there are %d programs, want 1", len(found))

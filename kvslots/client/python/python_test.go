@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,17 +37,15 @@ func TestMain(m *testing.M) {
 // timeout ends a test program that hangs.
 const timeout = 5 * time.Minute
 
-// python returns the interpreter, and skips the test if there is none that is new enough.
+// python returns the interpreter, without what may be around it, such as pyenv's shell script. It
+// skips the test if there is none that is new enough.
 func python(t *testing.T) string {
 	t.Helper()
-	path, err := exec.LookPath("python3")
+	out, err := exec.Command("python3", "-c", "import sys; assert sys.version_info >= (3, 10); print(sys.executable)").Output()
 	if err != nil {
-		t.Skip("python3 is not installed")
+		t.Skipf("there is no python3 of version 3.10 or later: %v", err)
 	}
-	if out, err := exec.Command(path, "-c", "import sys; assert sys.version_info >= (3, 10), sys.version").CombinedOutput(); err != nil {
-		t.Skipf("python3 is too old, or broken:\n%s", out)
-	}
-	return path
+	return strings.TrimSpace(string(out))
 }
 
 // run runs a program in this directory, and fails the test if it fails.
@@ -70,6 +69,7 @@ func run(t *testing.T, env []string, name string, args ...string) (output string
 // release on one NATS.
 func TestPython(t *testing.T) {
 	interpreter := python(t)
+	t.Parallel()
 	files, err := filepath.Glob("tests/test_*.py")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("found only %q, %v", files, err)
@@ -127,6 +127,28 @@ func writeCertificate(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestInstall installs a copy of the client with pip, and imports it from there.
+func TestInstall(t *testing.T) {
+	const installed = "from importlib.util import find_spec; assert all(map(find_spec, ('pip', 'setuptools', 'wheel')))"
+	interpreters := []string{python(t), "/usr/bin/python3"} // the system's has what is needed more often
+	found := slices.IndexFunc(interpreters, func(i string) bool { return exec.Command(i, "-c", installed).Run() == nil })
+	if found < 0 {
+		t.Skip("pip, setuptools or wheel is not installed")
+	}
+	interpreter := interpreters[found]
+	t.Parallel()
+	sources, target := t.TempDir(), t.TempDir() // pip leaves files beside the sources
+	if err := os.CopyFS(sources, os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	run(t, nil, interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-build-isolation", "--target", target, sources)
+	if _, err := os.Stat(filepath.Join(target, "kvslots", "py.typed")); err != nil {
+		t.Error(err)
+	}
+	run(t, nil, interpreter, "-c", "import sys; sys.path[:] = [p for p in sys.path if p != 'src']; sys.path.insert(0, sys.argv[1]); "+
+		"import kvslots; assert kvslots.__file__.startswith(sys.argv[1]), kvslots.__file__", target)
 }
 
 // TestTypes checks the types of the client and its tests.

@@ -96,6 +96,14 @@ class Taking(unittest.TestCase):
         world.run(claim.take())
         self.assertEqual(claim.deadline, 1000 + 2 + 30)
 
+    def test_a_silent_gateway_before_does_not_shorten_the_lease(self) -> None:
+        world = World(A, B)
+        world.lose(math.inf)
+        world.answer(200, LEASE)
+        claim = world.claim(wait=30)
+        world.run(claim.take())
+        self.assertEqual(claim.deadline, 1000 + 40 + 30)
+
     def test_repetitions_have_one_key_and_other_pauses(self) -> None:
         world = World()
         world.lose()
@@ -177,7 +185,7 @@ class Taking(unittest.TestCase):
         self.assertEqual((world.time, raised.exception.retry_after), (1000, 100))
 
     def test_what_is_not_a_gateways_answer(self) -> None:
-        for body in ([1], {}, {**LEASE, "expires_in": "30"}, {**LEASE, "position": -1}, {**LEASE, "fence": True}):
+        for body in ([1], {}, {**LEASE, "expires_in": "30"}, {**LEASE, "position": -1}, {**LEASE, "fence": True}, {**LEASE, "expires_in": 10**400}):
             with self.subTest(body=body):
                 world = World()
                 world.answer(200, body)
@@ -190,7 +198,7 @@ class Taking(unittest.TestCase):
         for ttl, wait in ((0, 1), (-1, 1), (math.nan, 1), (math.inf, 1), (1, -1), (1, math.nan)):
             with self.subTest(ttl=ttl, wait=wait), self.assertRaises(ValueError):
                 world.claim(ttl, wait)
-        for url in ("", "a:1", "ftp://a", "http://", "http://u:hunter2@a", "http://a:99999", "http://a/?b"):
+        for url in ("", "a:1", "ftp://a", "http://", "http://u:hunter2@a", "http://a:99999", "http://a/?b", "http://a/ b", "http://\xfc"):
             with self.subTest(url), self.assertRaises(ValueError) as raised:
                 Gateways([url])
             self.assertNotIn("hunter2", str(raised.exception))
@@ -379,6 +387,12 @@ class Names(unittest.TestCase):
         self.grant(claim)
         self.assertEqual((claim.fence, claim.position), (7, None))
         self.assertEqual(self.world.sent[1][1].request.path, "/v1/locks/a%2Fb")
+
+    def test_a_session_that_is_not_one(self) -> None:
+        for session in ("", "a\r\nb", 7.5):
+            self.world.answer(200, {"session_id": session, "idle_timeout_s": 20})
+            with self.subTest(session), self.assertRaises(kvslots.UnreachableError):
+                self.world.run(self.claim().take())
 
     def test_a_lock_lasts_no_longer_than_its_session_is_sure_to(self) -> None:
         claim = self.claim(300)

@@ -51,6 +51,7 @@ class Parsing(unittest.TestCase):
             b"HTTP/1.1 abc\r\n\r\n",
             b"HTTP/1.1\r\n\r\n",
             b"HTTP/1.1 200\r\nContent-Length: x\r\n\r\n",
+            b"HTTP/1.1 200\r\nContent-Length: -1\r\n\r\n{}",
             chunked + b"zz\r\n",
             b"HTTP/1.1 200\r\n\r\n" + b"x" * (1 << 21),
         ):
@@ -62,7 +63,7 @@ class Parsing(unittest.TestCase):
         self.assertEqual(self.parse(b"HTTP/1.1 204 No Content\r\n\r\n").json(), {})
 
     def test_json_of_others(self) -> None:
-        for body in (b"<html>", b"[]", b"null", b"\xff"):
+        for body in (b"<html>", b"[]", b"null", b"\xff", b"[" * 100_000):
             with self.subTest(body), self.assertRaises(kvslots.UnreachableError):
                 Response(200, {}, body, True).json()
 

@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import os
 import ssl
+import threading
 import uuid
 import weakref
 from collections.abc import Callable
@@ -145,13 +146,14 @@ class Borrow:
     UnreachableError when no gateway has answered for it, or for a minute.
 
     Leaving the block releases the slot. It raises LeaseLostError if the lease was lost in the block,
-    unless the block itself raises. One Borrow holds one slot at a time.
+    unless the block itself raises. A Borrow is for one block at a time.
     """
 
     def __init__(self, client: Client, new_claim: _NewClaim) -> None:
         self._client = client
         self._new_claim = new_claim
         self._lease: Lease | None = None
+        self._used = threading.Lock()
 
     def acquire(self) -> Lease:
         """Return a lease, whose release the caller has to call."""
@@ -166,20 +168,25 @@ class Borrow:
             raise
 
     def __enter__(self) -> Lease:
-        if self._lease is not None:
-            raise RuntimeError("this Borrow holds a slot already")
-        self._lease = self.acquire()
+        if not self._used.acquire(blocking=False):
+            raise RuntimeError("this Borrow is in use: each block needs its own")
+        try:
+            self._lease = self.acquire()
+        except BaseException:
+            self._used.release()
+            raise
         return self._lease
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         lease, self._lease = self._lease, None
-        if lease is not None:
-            lost = lease.lost.cause
-            lease.release()
-            if error is None:
-                lease._check(lost)
+        assert lease is not None
+        self._used.release()
+        lost = lease.lost.cause
+        lease.release()
+        if error is None:
+            lease._check(lost)
 
 
 class AsyncClient(_Client):
@@ -249,6 +256,7 @@ class AsyncBorrow:
         self._client = client
         self._new_claim = new_claim
         self._lease: AsyncLease | None = None
+        self._used = False
 
     async def acquire(self) -> AsyncLease:
         """Return a lease, whose release the caller has to call."""
@@ -263,17 +271,23 @@ class AsyncBorrow:
             raise
 
     async def __aenter__(self) -> AsyncLease:
-        if self._lease is not None:
-            raise RuntimeError("this AsyncBorrow holds a slot already")
-        self._lease = await self.acquire()
+        if self._used:
+            raise RuntimeError("this AsyncBorrow is in use: each block needs its own")
+        self._used = True
+        try:
+            self._lease = await self.acquire()
+        except BaseException:
+            self._used = False
+            raise
         return self._lease
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         lease, self._lease = self._lease, None
-        if lease is not None:
-            lost = lease.lost.cause
-            await lease.release()
-            if error is None:
-                lease._check(lost)
+        assert lease is not None
+        self._used = False
+        lost = lease.lost.cause
+        await lease.release()
+        if error is None:
+            lease._check(lost)

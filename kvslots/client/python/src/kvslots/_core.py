@@ -13,7 +13,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, Union
 from urllib.parse import quote
 
@@ -101,11 +101,12 @@ class Gateways:
             timeout = min(wait + ANSWER_TIMEOUT, (until - self.now()) / (count - turn))
             try:
                 self._first = (first + turn) % count
+                sent = self.now()
                 response = yield Send(gateway, request, timeout)
                 assert response is not None
                 error = response.error()
                 if error is None:
-                    return response
+                    return replace(response, sent=sent)
             except UnreachableError as unreachable:
                 error = unreachable
             if not error.temporary or 0 < error.status < 500:
@@ -176,14 +177,14 @@ class Claim:
 
     # What does not.
 
-    def _lasts(self, response: Response, sent: float, ttl: float) -> None:
+    def _lasts(self, response: Response, ttl: float) -> None:
         """The lease's time begins when the request was sent, plus the time that it says it has waited.
 
         That is never later than the instant from which the gateway counts, however slow the connection.
         """
         waited = (response.number("kvslots-waited") or 0) / 1000
         self._granted = ttl
-        self.deadline = sent + min(waited, self._now() - sent) + ttl
+        self.deadline = response.sent + min(waited, self._now() - response.sent) + ttl
 
     def take(self) -> Flow[None]:
         """Take the slot, by as many requests as the wait needs, all with the same request key."""
@@ -194,9 +195,9 @@ class Claim:
             asked = math.ceil(min(max(until - sent, 0), LONGEST_ASK))
             try:
                 yield from self._prepare()
-                self._asked, sent = True, self._now()
+                self._asked = True
                 response = yield from self._gateways.ask(self._taking(asked), wait=asked)
-                self._lasts(response, sent, self._took(response.json()))
+                self._lasts(response, self._took(response.json()))
                 return
             except NoSlotError as error:
                 failed: KvslotsError = error
@@ -236,7 +237,7 @@ class Claim:
             try:
                 within = min(max(self._granted / 4, 1.0), self.lost_at - now)
                 response = yield from self._gateways.ask(self._renewing(), within=within)
-                self._lasts(response, now, self._renewed(response.json()))
+                self._lasts(response, self._renewed(response.json()))
             except (NotHeldError, NoPoolError, SessionGoneError) as error:
                 return error
             except KvslotsError as error:  # even a final one: the lease lives, and an operator may mend it in time
@@ -348,9 +349,10 @@ class Sessions:
                 return session
         response = yield from self._gateways.repeat(Request("POST", "/v1/sessions"))
         body = response.json()
-        if not isinstance(body.get("session_id"), str):
+        id = str(body.get("session_id"))
+        if not (id.isascii() and id.isalnum()):  # it becomes a header
             raise not_understood()
-        return Session(body["session_id"], integer(body, "idle_timeout_s"))
+        return Session(id, integer(body, "idle_timeout_s"))
 
     def put(self, session: Session) -> None:
         session.used = self._gateways.now()
@@ -454,6 +456,6 @@ class NameClaim(Claim):
 def integer(body: dict[str, Any], field: str) -> int:
     """Return a number of an answer, or raise UnreachableError if the answer is not a gateway's."""
     value = body.get(field)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 53:
         raise not_understood()
     return value

@@ -38,8 +38,8 @@ class Address:
             port = parts.port
         except ValueError:
             port = -1
-        wrong = parts.scheme not in ("http", "https") or not parts.hostname or port == -1
-        if wrong or parts.username is not None or parts.query or parts.fragment or not parts.path.isascii():
+        wrong = parts.scheme not in ("http", "https") or not parts.hostname or port == -1 or parts.username is not None
+        if wrong or parts.query or parts.fragment or not url.isascii() or " " in url.strip():
             raise ValueError("the URL of a gateway is such as http://127.0.0.1:8080")
         assert parts.hostname is not None
         default = 443 if parts.scheme == "https" else 80
@@ -67,6 +67,7 @@ class Response:
     headers: dict[str, str]  # names in lower case
     body: bytes
     reusable: bool  # the connection can take another request
+    sent: float = 0.0  # when the request was sent, on the clock of leases
 
     def number(self, header: str) -> float | None:
         """Return a header that is a whole number of 0 or more, or None."""
@@ -80,7 +81,7 @@ class Response:
         try:
             failure = json.loads(self.body)
             text = str(failure.get("detail") or failure.get("error") or "")
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, RecursionError):
             text = ""
         get = self.headers.get
         return refusal(
@@ -101,7 +102,7 @@ class Response:
         """Return the body of a success, or raise UnreachableError if it is not a gateway's."""
         try:
             body = json.loads(self.body) if self.status != 204 else {}
-        except ValueError:
+        except (ValueError, RecursionError):
             raise not_understood() from None
         if not isinstance(body, dict):
             raise not_understood()
@@ -161,6 +162,8 @@ class Parser:
             body = _join_chunks(rest)
         elif "content-length" in headers:
             length = int(headers["content-length"])
+            if length < 0:
+                raise ValueError
             body = rest[:length] if len(rest) >= length else None
         else:
             body, keep = (rest if closed else None), False

@@ -45,9 +45,13 @@ class Keeper:
     def _run(self) -> None:
         try:
             self.lose(run(self.claim.keep(), self._renew, self._nap))
-            self._stop.wait()
         except _Stopped:
             pass
+        except Exception as error:  # a fault of this package must not look like a lease that is kept
+            lost = UnreachableError("the lease could not be renewed")
+            lost.__cause__ = error
+            self.lose(lost)
+        self._stop.wait()
         released = False
         try:
             if not self._abandoned and (self.cause is None or isinstance(self.cause, UnreachableError)):

@@ -177,6 +177,16 @@ class Taking(unittest.TestCase):
                 self.assertTrue(least <= world.time - 1000 <= most, world.time)
                 self.assertEqual(len(world.keys()), 1)
 
+    def test_an_answer_that_was_waited_for_in_vain_is_repeated_too(self) -> None:
+        world = World()
+        world.lose(math.inf)
+        world.answer(200, LEASE)
+        world.run(world.claim(wait=0).take())
+        world.lose(math.inf)
+        world.answer(200)
+        world.run(world.gateways.repeat(Request("GET", "/")))
+        self.assertEqual(world.answers, [])
+
     def test_a_longer_pause_than_is_left_is_not_waited_for(self) -> None:
         world = World()
         world.refuse(429, "rate_limited", retry_after="100")

@@ -17,7 +17,8 @@ from tests.gateways import PATIENCE, Gateway, eventually, line_of, program
 class Processes(GatewayTest):
     def start(self, text: str, stderr: int | None = None) -> Callable[[], str]:
         """Start a program with a client and a pool; the result reads a line that it prints."""
-        begin = f"import kvslots, os, sys\nclient = kvslots.Client({self.gateway.url!r})\n"
+        begin = f"import kvslots, os, signal, sys\nclient = kvslots.Client({self.gateway.url!r})\n"
+        begin += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in a shell's background
         process = program(f"{begin}pool = client.pool({str(self.uuid)!r})\n{text}", stderr)
         self.process = process
 

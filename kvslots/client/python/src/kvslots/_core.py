@@ -117,14 +117,14 @@ class Gateways:
         raise refused[0] if refused else UnreachableError("; ".join(dict.fromkeys(map(str, failed))))
 
     def repeat(self, request: Request, *, retry_for: float = RETRY_FOR, within: float = math.inf) -> Flow[Response]:
-        """Ask, and ask again after temporary failures, until retry_for is over."""
-        start, pauses = self.now(), Pauses()
+        """Ask, and ask again after temporary failures, for retry_for after the first one."""
+        end, until, pauses = self.now() + within, math.inf, Pauses()
         while True:
             try:
-                return (yield from self.ask(request, within=start + within - self.now()))
+                return (yield from self.ask(request, within=end - self.now()))
             except KvslotsError as error:
-                pause = pauses.after(error)
-                if not error.temporary or self.now() + pause > start + min(retry_for, within):
+                pause, until = pauses.after(error), min(until, self.now() + retry_for, end)
+                if not error.temporary or self.now() + pause > until:
                     raise
             yield Sleep(pause)
 
@@ -188,8 +188,9 @@ class Claim:
 
     def take(self) -> Flow[None]:
         """Take the slot, by as many requests as the wait needs, all with the same request key."""
-        start = heard = self._now()
-        until, pauses = start + self._wait, Pauses()
+        heard = self._now()  # when a gateway has answered
+        until, pauses = heard + self._wait, Pauses()
+        grace = math.inf  # until when a take without a wait is repeated
         while True:
             sent = self._now()
             asked = math.ceil(min(max(until - sent, 0), LONGEST_ASK))
@@ -209,10 +210,12 @@ class Claim:
                     pauses = Pauses()
                     continue
             except UnreachableError as error:
-                failed, limit = error, min(max(until, start + RETRY_FOR), heard + PATIENCE)
+                grace = min(grace, self._now() + RETRY_FOR)
+                failed, limit = error, min(max(until, grace), heard + PATIENCE)
             except SessionGoneError as error:
                 self._restart()
-                failed, limit, heard = error, max(until, start + RETRY_FOR), self._now()
+                grace = min(grace, self._now() + RETRY_FOR)
+                failed, limit, heard = error, max(until, grace), self._now()
             except KvslotsError as error:
                 failed, limit, heard = error, until, self._now()
             left = limit - self._now()

@@ -23,6 +23,10 @@ import (
 // asGateway makes the test program serve as a gateway, with the flags of serve.
 const asGateway = "KVSLOTS_TEST_AS_GATEWAY"
 
+// kept is how long a gateway keeps the place of a client that has gone: longer than any test, so that
+// a place that is free was given up.
+const kept = 10 * time.Minute
+
 // serve is a gateway in a process that tests in Python kill and stop. It prints the address of its
 // listener, and ends with its standard input, which is when the test has ended.
 func serve() error {
@@ -39,7 +43,7 @@ func serve() error {
 		return err
 	}
 	store, err := kvslots.Open(context.Background(), nc, kvslots.Config{
-		MaxWait: *maxWait, ResumeGrace: 10 * time.Second, Logger: logtest.Logger(),
+		MaxWait: *maxWait, ResumeGrace: kept, Logger: logtest.Logger(),
 	})
 	if err != nil {
 		return err

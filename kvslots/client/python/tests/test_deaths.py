@@ -19,7 +19,7 @@ class Deaths(GatewayTest):
 
     def test_a_lease_survives_its_gateway_and_the_next(self) -> None:
         first, second, client = self.pair()
-        with client.pool(self.uuid).borrow(ttl=3) as slot, client.lock(str(self.uuid), ttl=3) as lock:
+        with client.pool(self.uuid).borrow(ttl=5) as slot, client.lock(str(self.uuid), ttl=5) as lock:
             first.kill()
             self.renewed(slot, lock)
             first.start()

@@ -48,7 +48,7 @@ class LostAnswers(GatewayTest):
             with self.subTest(how=how):
                 self.proxy.lose_first("POST /l/self/renew", 1, how)
                 renewals = self.proxy.count("POST /l/self/renew")
-                with self.client.pool(self.uuid).borrow(ttl=2) as lease:
+                with self.client.pool(self.uuid).borrow(ttl=4) as lease:
                     eventually(lambda: self.proxy.count("POST /l/self/renew") > renewals + 1)
                     self.assertIsNone(lease.lost.cause)
                     self.proxy.lose_first("POST /l/self/return", 1, how)

@@ -81,7 +81,8 @@ Fault = Callable[[Received], str]
 
 class Proxy:
     """Forwards requests, except those for which fault returns "lose": their answers get lost; "drop": they
-    get lost themselves; "slow": their answers are late by half a second; "refuse": the answer is 503 of a proxy.
+    get lost themselves; "slow": their answers are late by half a second; "close": the proxy closes the connection after the answer, without
+    saying so; "refuse": the answer is 503 of a proxy.
     """
 
     def __init__(self, url: str) -> None:
@@ -163,7 +164,7 @@ class Proxy:
         if fault == "slow":
             time.sleep(0.5)  # a slow network; what is tested does not depend on how slow it is
         client.sendall(answer)
-        return True
+        return fault != "close"
 
 
 def eventually(condition: Callable[[], T]) -> T:

@@ -262,6 +262,17 @@ class Turns(unittest.TestCase):
         with self.assertRaises(kvslots.DrainingError):
             world.run(world.gateways.ask(Request("GET", "/")))
 
+    def test_what_is_no_gateway_is_passed_over(self) -> None:
+        world = World(A, B)
+        for body in ([1], LEASE):
+            world.answer(200, body)
+        world.run(world.claim().take())
+        for _ in (A, B):
+            world.answer(200, [1])
+        with self.assertRaises(kvslots.UnreachableError) as raised:
+            world.run(world.claim().take())
+        self.assertTrue(raised.exception.permanent)
+
     def test_a_silent_gateway_does_not_take_the_others_time(self) -> None:
         world = World(A, B)
         world.lose(math.inf)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import unittest
 import uuid
+from unittest import mock
 
 import kvslots
+from kvslots import _core
+from kvslots._sockets import run
 from tests.fixture import GatewayTest
 from tests.gateways import PATIENCE, eventually
 
@@ -78,6 +82,36 @@ class LostAnswers(GatewayTest):
                             self.direct.lock(name, wait=0).acquire()
                     with self.direct.lock(name, wait=0):
                         pass
+
+    def test_connections_that_were_closed_meanwhile_are_replaced_at_once(self) -> None:
+        self.proxy.fault = lambda request: "close"
+        many = threading.Barrier(3)
+
+        def inspect() -> None:
+            many.wait(PATIENCE)
+            self.client.pool(self.uuid).inspect()
+
+        for _ in range(5):
+            threads = [threading.Thread(target=inspect) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            flow = _core.inspect(self.client._gateways, {"Kvslots-Pool": str(self.uuid)})
+            never = mock.Mock(side_effect=AssertionError("there was a pause"))
+            self.assertEqual(run(flow, self.client._sockets.send, never).count, 5)
+
+    def test_connections_of_asyncio_too(self) -> None:
+        async def use() -> None:
+            self.proxy.fault = lambda request: "close"
+            async with kvslots.AsyncClient(self.proxy.url) as client:
+                pool = client.pool(self.uuid)
+                for _ in range(5):
+                    await asyncio.gather(*(pool.inspect() for _ in range(3)))
+                    with mock.patch("kvslots._core.Sleep", side_effect=AssertionError("there was a pause")):
+                        await pool.inspect()
+
+        asyncio.run(use())
 
     def test_a_grant_is_found_when_the_wait_is_over(self) -> None:
         """Its answer is lost again and again, but not that to the last request, which does not wait."""

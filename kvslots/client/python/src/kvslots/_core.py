@@ -95,7 +95,8 @@ class Gateways:
     def ask(self, request: Request, *, wait: float = 0.0, within: float = math.inf) -> Flow[Response]:
         """Send a request, for which a gateway may wait, and return the answer; raise what was refused."""
         count, first, until = len(self._addresses), self._first, self.now() + within
-        failed: list[KvslotsError] = []
+        refused: list[KvslotsError] = []
+        failed: list[UnreachableError] = []
         for turn in range(count):
             gateway = self._addresses[(first + turn) % count]
             timeout = min(wait + ANSWER_TIMEOUT, (until - self.now()) / (count - turn))
@@ -106,15 +107,18 @@ class Gateways:
                 assert response is not None
                 error = response.error()
                 if error is None:
+                    response.json()  # raises UnreachableError if no gateway has written it
                     return replace(response, sent=sent)
+                if not error.temporary or error.status < 500:
+                    raise error
+                refused.append(error)
             except UnreachableError as unreachable:
-                error = unreachable
-            if not error.temporary or 0 < error.status < 500:
-                raise error
-            failed.append(error)
+                failed.append(unreachable)
         self._first = (first + 1) % count
-        refused = [error for error in failed if error.status]
-        raise refused[0] if refused else UnreachableError("; ".join(dict.fromkeys(map(str, failed))))
+        if refused:
+            raise refused[0]
+        texts = dict.fromkeys(map(str, failed))
+        raise UnreachableError("; ".join(texts), permanent=all(error.permanent for error in failed))
 
     def repeat(self, request: Request, *, retry_for: float = RETRY_FOR, within: float = math.inf) -> Flow[Response]:
         """Ask, and ask again after temporary failures, for retry_for after the first one."""

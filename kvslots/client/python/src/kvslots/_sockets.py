@@ -19,6 +19,7 @@ CONNECT_TIMEOUT = 5.0  # seconds
 KEEP_IDLE = 60.0  # seconds; a gateway closes an idle connection after two minutes
 MAX_IDLE = 16  # connections to one gateway
 KEEPALIVE = 15  # seconds
+CLOSED = (ConnectionError, ssl.SSLEOFError)
 
 
 def run(flow: Flow[T], send: Callable[[Send], Response], sleep: Callable[[float], object] = time.sleep) -> T:
@@ -101,7 +102,7 @@ class Sockets:
                 parser = Parser()
                 try:
                     return self._exchange(effect.gateway, sock, request, parser, until)
-                except ConnectionError:  # the gateway may have closed it just before
+                except CLOSED:  # the gateway, or a proxy, may have closed it just before
                     if parser.started:
                         raise
             return self._exchange(effect.gateway, self._connect(effect.gateway, until), request, Parser(), until)

@@ -11,7 +11,7 @@ from typing import Any
 from ._core import Flow, Send, Sleep, T
 from ._errors import UnreachableError
 from ._http import Address, Parser, Response
-from ._sockets import CONNECT_TIMEOUT, KEEP_IDLE, MAX_IDLE, Sockets, keep_alive, unreachable
+from ._sockets import CLOSED, CONNECT_TIMEOUT, KEEP_IDLE, MAX_IDLE, Sockets, keep_alive, unreachable
 
 
 class Streams:
@@ -62,7 +62,7 @@ class Streams:
             parser = Parser()
             try:
                 return await self._exchange(effect.gateway, *idle, request, parser)
-            except ConnectionError:  # the gateway may have closed it just before
+            except CLOSED:  # the gateway, or a proxy, may have closed it just before
                 if parser.started:
                     raise
         connecting = asyncio.ensure_future(self._connect(effect.gateway))

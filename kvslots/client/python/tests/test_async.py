@@ -67,6 +67,20 @@ class Leases(Test):
                 await lease.lost.wait()
         self.assertIsInstance(raised.exception.__cause__, kvslots.NoPoolError)
 
+    async def test_a_wait_for_the_loss_may_be_given_up(self) -> None:
+        lease = await self.pool.borrow(ttl=3).acquire()
+        for _ in range(100):
+            task = asyncio.create_task(lease.lost.wait())
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        self.assertLess(len(lease._keeper.lost._done_callbacks), 5)  # type: ignore[attr-defined]
+        waiting = asyncio.create_task(lease.lost.wait())
+        await self.pool.delete()
+        await waiting
+        self.assertIsInstance(lease.lost.cause, kvslots.NoPoolError)
+        self.assertFalse(await lease.release())
+
     async def test_the_error_of_the_block_is_not_masked(self) -> None:
         with self.assertRaises(ZeroDivisionError):
             async with self.pool.borrow(ttl=1) as lease:

@@ -142,10 +142,15 @@ class Lost(_Lost):
 class AsyncLost(_Lost):
     """Lost, for asyncio."""
 
+    _future: asyncio.Future[None] | None = None  # one for all calls, since none is removed from the keeper's
+
     async def wait(self) -> None:
         """Wait until the lease is lost."""
-        if not self.is_set():
-            await asyncio.shield(asyncio.wrap_future(self._keeper.lost))
+        if self.is_set():
+            return
+        if self._future is None or self._future.get_loop() is not asyncio.get_running_loop():
+            self._future = asyncio.wrap_future(self._keeper.lost)
+        await asyncio.shield(self._future)
 
 
 class _Lease:

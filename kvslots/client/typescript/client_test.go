@@ -1,0 +1,207 @@
+package typescript_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
+
+const root = "../../.."
+
+// oldestNode is the oldest major version of Node.js that the client runs on.
+const oldestNode = 20
+
+// The client passes its tests against gateways. The package that npm would publish is built in a
+// directory of the test, with strict types, and the tests import it from there.
+func TestClient(t *testing.T) {
+	needNode(t)
+	binary := make(chan string, 1)
+	go func() { binary <- buildGateway(t) }()
+	dir := t.TempDir()
+	for _, name := range []string{"src", "test"} {
+		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"package.json", "package-lock.json", "tsconfig.json", "tsconfig.cjs.json", "README.md"} {
+		write(t, filepath.Join(dir, name), read(t, name))
+	}
+	install(t, dir)
+	run(t, dir, nil, "npm", "pack", "--silent") // which builds it
+	gateways := &gateways{t: t, binary: <-binary}
+	writeExamples(t, dir, "README.md", gateways.start().URL)
+	run(t, dir, nil, "npx", "--no-install", "tsc", "-p", "test")
+	description, err := filepath.Abs(filepath.Join(root, "gateway", "openapi.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"KVSLOTS_GATEWAYS=" + gateways.serve(), "KVSLOTS_OPENAPI=" + description}
+	t.Log(run(t, dir, env, "npm", "test", "--silent"))
+}
+
+// needNode skips the test if Node.js or npm are not installed, or too old.
+func needNode(t *testing.T) {
+	t.Helper()
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed", program)
+		}
+	}
+	version := strings.TrimSpace(run(t, ".", nil, "node", "--version"))
+	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	if n, err := strconv.Atoi(major); err != nil || n < oldestNode {
+		t.Skipf("node is %s, and the client needs %d", version, oldestNode)
+	}
+}
+
+// offline matches what npm prints if it cannot reach the registry.
+var offline = regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH`)
+
+// install installs the compiler. It skips the test if that is not possible.
+func install(t *testing.T, dir string) {
+	t.Helper()
+	out, err := command(dir, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline").CombinedOutput()
+	if err != nil && offline.Match(out) {
+		t.Skipf("npm cannot reach its registry:\n%s", out)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// buildGateway may be called from any goroutine.
+func buildGateway(t *testing.T) (path string) {
+	path = filepath.Join(t.TempDir(), "kvslots")
+	if out, err := command(root, []string{"CGO_ENABLED=0"}, "go", "build", "-o", path, "./cmd/kvslots").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// gateways starts gateways on one store, for tests in Node.js, which stop and kill them by their
+// process ids. They end with the test.
+type gateways struct {
+	t      *testing.T
+	binary string
+	nats   func() string
+}
+
+// gateway is a process.
+type gateway struct {
+	URL string `json:"url"`
+	PID int    `json:"pid"`
+}
+
+// serve starts an HTTP server that starts a gateway for each POST with its flags. It returns its
+// URL.
+func (g *gateways) serve() (url string) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var flags []string
+		if err := json.NewDecoder(r.Body).Decode(&flags); err != nil {
+			g.t.Error(err)
+		}
+		if err := json.NewEncoder(w).Encode(g.start(flags...)); err != nil {
+			g.t.Error(err)
+		}
+	}))
+	g.t.Cleanup(server.Close)
+	return server.URL
+}
+
+var startStore sync.Mutex
+
+// start starts a gateway. The result is empty if it does not listen, and the test has failed.
+func (g *gateways) start(flags ...string) gateway {
+	startStore.Lock()
+	if g.nats == nil {
+		url := kvslotstest.Start(g.t, "").ClientURL()
+		g.nats = func() string { return url }
+	}
+	startStore.Unlock()
+	log := &logtest.Log{}
+	process := exec.Command(g.binary, append([]string{"serve", "--http-addr", "127.0.0.1:0", "--nats-url", g.nats()}, flags...)...)
+	process.Stderr = log
+	if err := process.Start(); err != nil {
+		g.t.Error(err)
+		return gateway{}
+	}
+	g.t.Cleanup(func() {
+		_ = process.Process.Kill()
+		_ = process.Wait() // it was killed
+	})
+	for line := range strings.Lines(log.Await(g.t, func(text string) bool { return strings.Contains(text, `"listening"`) })) {
+		var started struct{ Message, HTTP string }
+		if json.Unmarshal([]byte(line), &started) == nil && started.Message == "listening" {
+			return gateway{URL: "http://" + started.HTTP, PID: process.Process.Pid}
+		}
+	}
+	return gateway{}
+}
+
+var example = regexp.MustCompile("(?ms)^```ts\n(.*?)^```$")
+
+// writeExamples writes the examples of a document to test/examples, where they use a gateway.
+func writeExamples(t *testing.T, dir, document, url string) {
+	t.Helper()
+	found := example.FindAllStringSubmatch(string(read(t, document)), -1)
+	if len(found) == 0 {
+		t.Errorf("%s has no examples", document)
+	}
+	for i, block := range found {
+		name := strings.ToLower(strings.TrimSuffix(filepath.Base(document), ".md")) + strconv.Itoa(i+1)
+		code := strings.ReplaceAll(block[1], "http://127.0.0.1:8080", url)
+		write(t, filepath.Join(dir, "test", "examples", name+".ts"), []byte(code))
+	}
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func write(t *testing.T, file string, text []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs a program in a directory, and returns its output. It fails the test if the program
+// fails.
+func run(t *testing.T, dir string, env []string, name string, args ...string) string {
+	t.Helper()
+	out, err := command(dir, env, name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+func command(dir string, env []string, name string, args ...string) *exec.Cmd {
+	c := exec.Command(name, args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), env...)
+	return c
+}

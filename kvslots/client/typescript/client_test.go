@@ -1,7 +1,9 @@
 package typescript_test
 
 import (
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -44,13 +46,14 @@ func TestClient(t *testing.T) {
 	install(t, dir)
 	run(t, dir, nil, "npm", "pack", "--silent") // which builds it
 	gateways := &gateways{t: t, binary: <-binary}
-	writeExamples(t, dir, "README.md", gateways.start().URL)
+	writeExample(t, dir, "README.md", gateways.start().URL)
 	run(t, dir, nil, "npx", "--no-install", "tsc", "-p", "test")
 	description, err := filepath.Abs(filepath.Join(root, "gateway", "openapi.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"KVSLOTS_GATEWAYS=" + gateways.serve(), "KVSLOTS_OPENAPI=" + description}
+	certificate, key := writeCertificate(t)
+	env := []string{"KVSLOTS_GATEWAYS=" + gateways.serve(), "KVSLOTS_OPENAPI=" + description, "KVSLOTS_CERT=" + certificate, "KVSLOTS_KEY=" + key}
 	t.Log(run(t, dir, env, "npm", "test", "--silent"))
 }
 
@@ -153,20 +156,36 @@ func (g *gateways) start(flags ...string) gateway {
 	return gateway{}
 }
 
+// writeCertificate writes the certificate of httptest, which is for 127.0.0.1, and its key.
+func writeCertificate(t *testing.T) (certificate, key string) {
+	t.Helper()
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	private, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	write(t, certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	write(t, key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+	return certificate, key
+}
+
 var example = regexp.MustCompile("(?ms)^```ts\n(.*?)^```$")
 
-// writeExamples writes the examples of a document to test/examples, where they use a gateway.
-func writeExamples(t *testing.T, dir, document, url string) {
+// writeExample writes the examples of a document, which are one program, to test/examples. There
+// they use a gateway.
+func writeExample(t *testing.T, dir, document, url string) {
 	t.Helper()
-	found := example.FindAllStringSubmatch(string(read(t, document)), -1)
-	if len(found) == 0 {
+	var code strings.Builder
+	for _, block := range example.FindAllStringSubmatch(string(read(t, document)), -1) {
+		code.WriteString(strings.ReplaceAll(block[1], "http://127.0.0.1:8080", url))
+	}
+	if code.Len() == 0 {
 		t.Errorf("%s has no examples", document)
 	}
-	for i, block := range found {
-		name := strings.ToLower(strings.TrimSuffix(filepath.Base(document), ".md")) + strconv.Itoa(i+1)
-		code := strings.ReplaceAll(block[1], "http://127.0.0.1:8080", url)
-		write(t, filepath.Join(dir, "test", "examples", name+".ts"), []byte(code))
-	}
+	write(t, filepath.Join(dir, "test", "examples", "readme.ts"), []byte(code.String()))
 }
 
 func read(t *testing.T, file string) []byte {

@@ -109,9 +109,9 @@ function parsed(text: string): Record<string, unknown> | undefined {
 
 /** The error of a request without an answer. It has no path, and no error of fetch, which may have it. */
 function unanswered(url: string, { path }: Request, error: unknown): UnreachableError {
-  const { code, message, cause } = (error ?? { message: "no answer in time" }) as Error & { code?: string; cause?: { code?: string } };
-  const why = cause?.code ?? (typeof code === "string" ? code : message.split(url + path).join(url));
-  const permanent = /CERT|SIGNATURE|SSL|TLS/.test(why);
+  const { code, message, cause } = (error ?? { message: "no answer in time" }) as Error & { code?: string; cause?: Error & { code?: string } };
+  const why = String(cause?.code ?? code ?? cause?.message ?? message).split(url + path).join(url);
+  const permanent = /CERT|SIGNATURE|ISSUER|WRONG_VERSION/i.test(why);
   return new UnreachableError(`${new URL(url).origin}: ${why}`, permanent);
 }
 

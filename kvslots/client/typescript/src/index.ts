@@ -1,5 +1,5 @@
 export { Client, type ClientOptions } from "./client.js";
 export * from "./errors.js";
-export { Lease } from "./lease.js";
-export { Lock } from "./lock.js";
-export { Pool, Slot, type PoolState, type TakeOptions } from "./pool.js";
+export type { Lease } from "./lease.js";
+export type { Lock } from "./lock.js";
+export type { Pool, PoolState, Slot, TakeOptions } from "./pool.js";

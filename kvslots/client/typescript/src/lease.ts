@@ -104,6 +104,8 @@ export class Lease implements AsyncDisposable {
   }
 
   async #renew(): Promise<void> {
+    this.#check(); // the timer may be late
+    if (this.#over.signal.aborted) return;
     const { ttl } = this.#term;
     const until = Math.min(now() + Math.max(ttl / 4, SHORTEST_RENEWAL), this.#noticeAt);
     try {

@@ -83,11 +83,23 @@ export async function eventually(condition: () => Promise<boolean> | boolean): P
   assert.fail("the condition was never met");
 }
 
-/** Resolves when a signal aborts. */
-export const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener("abort", () => resolve())));
+/** Resolves when a signal aborts. It keeps the process alive, as the timers of a lease do not. */
+export async function aborted(signal: AbortSignal): Promise<void> {
+  const alive = setInterval(() => {}, 60_000);
+  await new Promise<void>((resolve) => (signal.aborted ? resolve() : signal.addEventListener("abort", () => resolve())));
+  clearInterval(alive);
+}
 
 /** Blocks the thread, and with it the event loop. */
 export const block = (ms: number): unknown => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+
+/** A port on which nothing listens. */
+export async function unusedPort(): Promise<number> {
+  const server = http.createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
 
 export const poolId = (): string => crypto.randomUUID();

@@ -40,9 +40,7 @@ export class Lock {
       return answer;
     };
     const leave = async (until: number): Promise<void> => {
-      const left = session;
-      session = undefined;
-      if (left) await this.#sessions.end(left, until); // which releases what it may hold
+      if (session) await this.#sessions.end(session, until); // which releases what it may hold
     };
     const granted = await this.#lines.take(this.#path, { wait, signal, ask, leave }).catch((error) => {
       if (session) this.#sessions.keep(session);
@@ -66,20 +64,26 @@ export class Lock {
         return term(answer, answer.body.remaining_s);
       },
       release: async (until) => {
-        try {
-          await this.#send(session, "/release", { body: { token } }, undefined, until);
-        } catch (error) {
-          if (error instanceof NotHeldError || error instanceof SessionGoneError) return false;
-          throw error;
-        }
+        const held = await this.#send(session, "/release", { body: { token } }, undefined, until).then(
+          () => true,
+          (error) => {
+            if (error instanceof NotHeldError || error instanceof SessionGoneError) return false;
+            throw error;
+          },
+        );
         this.#sessions.keep(session);
-        return true;
+        return held;
       },
     });
   }
 
-  #send({ id }: Session, path: string, request: Partial<Request>, signal?: AbortSignal, until?: number, key?: string): Promise<Answer> {
-    const headers = { "X-Dflockd-Session": id, ...(key && { "Idempotency-Key": key }) };
-    return this.#gateways.send({ method: "POST", path: this.#path + path, headers, ...request }, signal, until);
+  async #send(session: Session, path: string, request: Partial<Request>, signal?: AbortSignal, until?: number, key?: string): Promise<Answer> {
+    const headers = { "X-Dflockd-Session": session.id, ...(key && { "Idempotency-Key": key }) };
+    try {
+      return await this.#gateways.send({ method: "POST", path: this.#path + path, headers, ...request }, signal, until);
+    } catch (error) {
+      if (error instanceof SessionGoneError) this.#sessions.forget(session);
+      throw error;
+    }
   }
 }

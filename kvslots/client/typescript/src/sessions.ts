@@ -22,7 +22,7 @@ export class Sessions {
   async open(signal?: AbortSignal): Promise<Session> {
     for (let kept = this.#unused.pop(); kept; kept = this.#unused.pop()) {
       if (now() < kept.since + kept.session.idle * 1000) return kept.session;
-      this.#open.delete(kept.session); // it may have ended
+      this.forget(kept.session); // it may have ended
     }
     const { body } = await this.#gateways.send({ method: "POST", path: "/v1/sessions" }, signal);
     const session = { id: body.session_id, idle: body.idle_timeout_s };
@@ -35,9 +35,14 @@ export class Sessions {
     if (this.#open.has(session)) this.#unused.push({ session, since: now() });
   }
 
+  /** Forgets a session that has ended. */
+  forget(session: Session): void {
+    this.#open.delete(session);
+  }
+
   /** Ends a session, and so releases what it holds. */
   async end(session: Session, until?: number): Promise<void> {
-    this.#open.delete(session);
+    this.forget(session);
     await this.#gateways.send({ method: "DELETE", path: `/v1/sessions/${session.id}` }, undefined, until);
   }
 

@@ -30,8 +30,8 @@ export function linked(ms: number, ...signals: (AbortSignal | undefined)[]): { s
 /** Resolves with `promise`, or after `ms`. It rejects with the reason of `signal` if that aborts first. */
 export async function settled(promise: Promise<unknown>, ms: number, signal?: AbortSignal): Promise<void> {
   const { signal: over, unlink } = linked(ms, signal);
-  const end = new Promise((resolve) => over.addEventListener("abort", resolve));
-  if (!over.aborted) await Promise.race([promise, end]).finally(unlink);
+  const end = new Promise((resolve) => (over.aborted ? resolve(over) : over.addEventListener("abort", resolve)));
+  await Promise.race([promise, end]).finally(unlink);
   signal?.throwIfAborted();
 }
 

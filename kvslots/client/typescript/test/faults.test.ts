@@ -87,6 +87,19 @@ suite("faults", { concurrency: true }, () => {
     assert.equal((await seen.inspect()).inUse, 0);
   });
 
+  test("an aborted wait leaves nothing behind, although a request of that is lost", async (t) => {
+    const proxy = await Proxy.before(url, t);
+    await using holder = await direct.lock("abort-dropped").acquire();
+    const abort = new AbortController();
+    const waiting = assert.rejects(new Client(proxy.url).lock("abort-dropped").acquire({ signal: abort.signal }), { name: "AbortError" });
+    await eventually(() => proxy.seen.some((request) => request.url.includes("abort-dropped")));
+    const ends = () => proxy.seen.filter((request) => request.method === "DELETE").length;
+    proxy.treat = () => (ends() === 1 ? "drop" : "pass");
+    abort.abort();
+    await waiting;
+    assert.equal(ends(), 2);
+  });
+
   test("Retry-After is honoured", async (t) => {
     const proxy = await Proxy.before(url, t);
     const { pool } = await newPool(1, new Client(proxy.url));

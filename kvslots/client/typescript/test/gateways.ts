@@ -17,8 +17,8 @@ export async function startGateway(...flags: string[]): Promise<Gateway> {
   return gateway;
 }
 
-/** What a proxy does with a request: it passes it on, loses the answer, or answers itself. */
-export type Treatment = "pass" | "lose" | { status: number; headers: Record<string, string>; body: string } | { delay: number };
+/** What a proxy does with a request: it passes it on, drops it, loses the answer, or answers itself. */
+export type Treatment = "pass" | "drop" | "lose" | { status: number; headers: Record<string, string>; body: string } | { delay: number };
 
 /** A proxy before a gateway. */
 export class Proxy {
@@ -61,6 +61,7 @@ export class Proxy {
       response.writeHead(treatment.status, treatment.headers).end(treatment.body);
       return;
     }
+    if (treatment === "drop") return void request.socket.destroy();
     const onward = http.request(target + url, { method, headers, agent: false }, (answer) => {
       const chunks: Buffer[] = [];
       answer.on("data", (chunk: Buffer) => chunks.push(chunk));

@@ -46,14 +46,15 @@ func TestClient(t *testing.T) {
 	install(t, dir)
 	run(t, dir, nil, "npm", "pack", "--silent") // which builds it
 	gateways := &gateways{t: t, binary: <-binary}
-	writeExample(t, dir, "README.md", gateways.start().URL)
+	examples := gateways.start().URL
+	writeExamples(t, dir, examples)
 	run(t, dir, nil, "npx", "--no-install", "tsc", "-p", "test")
 	description, err := filepath.Abs(filepath.Join(root, "gateway", "openapi.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	certificate, key := writeCertificate(t)
-	env := []string{"KVSLOTS_GATEWAYS=" + gateways.serve(), "KVSLOTS_OPENAPI=" + description, "KVSLOTS_CERT=" + certificate, "KVSLOTS_KEY=" + key}
+	env := []string{"KVSLOTS_GATEWAYS=" + gateways.serve(), "KVSLOTS_OPENAPI=" + description, "KVSLOTS_CERT=" + certificate, "KVSLOTS_KEY=" + key, "KVSLOTS_EXAMPLES=" + examples}
 	t.Log(run(t, dir, env, "npm", "test", "--silent"))
 }
 
@@ -172,20 +173,49 @@ func writeCertificate(t *testing.T) (certificate, key string) {
 	return certificate, key
 }
 
-var example = regexp.MustCompile("(?ms)^```ts\n(.*?)^```$")
+var (
+	example = regexp.MustCompile("(?ms)^```ts\n(.*?)^```$")
+	uuid    = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	printed = regexp.MustCompile(`(?m)^ *console\.log\(.*; // (.*)$`)
+)
 
-// writeExample writes the examples of a document, which are one program, to test/examples. There
-// they use a gateway.
-func writeExample(t *testing.T, dir, document, url string) {
+// program is an example of a document. Each of its lines that prints says what.
+type program struct {
+	Name string   `json:"name"`
+	Pool string   `json:"pool,omitempty"` // that it borrows from, of five slots
+	Want []string `json:"want"`
+}
+
+// writeExamples writes the examples of the README, which are one program, and those of the recipes
+// to test/examples. There they use the gateway at a URL.
+func writeExamples(t *testing.T, dir, url string) {
 	t.Helper()
-	var code strings.Builder
-	for _, block := range example.FindAllStringSubmatch(string(read(t, document)), -1) {
-		code.WriteString(strings.ReplaceAll(block[1], "http://127.0.0.1:8080", url))
+	var readme strings.Builder
+	for _, block := range example.FindAllStringSubmatch(string(read(t, "README.md")), -1) {
+		readme.WriteString(block[1])
 	}
-	if code.Len() == 0 {
-		t.Errorf("%s has no examples", document)
+	codes := []string{readme.String()}
+	for _, block := range example.FindAllStringSubmatch(string(read(t, filepath.Join(root, "cmd", "kvslots", "RECIPES.md"))), -1) {
+		codes = append(codes, block[1])
 	}
-	write(t, filepath.Join(dir, "test", "examples", "readme.ts"), []byte(code.String()))
+	if readme.Len() == 0 || len(codes) < 7 {
+		t.Errorf("found %d programs in the documents", len(codes))
+	}
+	var programs []program
+	for i, code := range codes {
+		p := program{Name: "example" + strconv.Itoa(i), Pool: uuid.FindString(code)}
+		for _, line := range printed.FindAllStringSubmatch(code, -1) {
+			p.Want = append(p.Want, line[1])
+		}
+		programs = append(programs, p)
+		code = strings.ReplaceAll(code, "http://127.0.0.1:8080", url)
+		write(t, filepath.Join(dir, "test", "examples", p.Name+".ts"), []byte(code))
+	}
+	list, err := json.Marshal(programs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "test", "out", "examples", "programs.json"), list)
 }
 
 func read(t *testing.T, file string) []byte {

@@ -8,8 +8,9 @@ const LONGEST_PAUSE = 2_000;
 const GRACE = 3_000;
 /** A call with a longer wait gives up when no gateway has answered for so long. */
 const SILENCE = 60_000;
-/** What the caller of a cancelled call waits, while the place in line is given up. */
-const LEAVE = 1_000;
+/** How long giving up the place in line is tried, and how long the caller of the cancelled call waits for it. */
+const LEAVE = 10_000;
+const LEAVE_NOTICED = 1_000;
 /** Seconds for which one request asks the gateway to wait. Many proxies end a request after 60 s. */
 const LONGEST_ASK = 30;
 
@@ -77,18 +78,16 @@ async function attempts<T>({ wait = Infinity, signal, ask, leave }: Take<T>, sta
       }
       const at = now();
       if (failure instanceof RefusedError) answered = at;
-      if (failure instanceof NoSlotError) {
-        left = asked === 0;
-        if (left) throw failure;
-        if (at >= until) continue; // the place in line is kept; a request without a wait leaves the line
-        if (at - sent >= 1000) {
-          pauses.reset(); // the gateway has waited for as long as it may
-          continue;
-        }
-      } else if (!(failure instanceof RefusedError)) {
-        left = false;
+      const full = failure instanceof NoSlotError;
+      const again = full || failure instanceof SessionGoneError || isTemporary(failure);
+      if (full && asked === 0) left = true;
+      else if (!(failure instanceof RefusedError) || (again && asked > 0)) left = false;
+      if (!again || (full && left)) throw failure;
+      if (full && at >= until) continue; // the place in line is kept; a request without a wait leaves the line
+      if (full && at - sent >= 1000) {
+        pauses.reset(); // the gateway has waited for as long as it may
+        continue;
       }
-      if (!isTemporary(failure) && !(failure instanceof NoSlotError) && !(failure instanceof SessionGoneError)) throw failure;
       const silent = failure instanceof UnreachableError;
       const end = silent ? Math.min(Math.max(until, start + GRACE), answered + SILENCE) : until;
       const pause = pauses.after(failure);
@@ -96,7 +95,8 @@ async function attempts<T>({ wait = Infinity, signal, ask, leave }: Take<T>, sta
       await sleep(pause, signal);
     }
   } catch (error) {
-    if (!left) await repeat(LEAVE, leave).catch(() => undefined); // kept for --resume-grace if nothing answers
+    // If no gateway answers, they keep the place for --resume-grace.
+    if (!left) await settled(repeat(LEAVE, leave).catch(() => undefined), LEAVE_NOTICED);
     throw error;
   }
 }

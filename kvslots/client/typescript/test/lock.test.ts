@@ -94,7 +94,7 @@ test("acquires that are aborted at any time leave nothing behind", async () => {
     Array.from({ length: 40 }, async (_, i) => {
       const abort = new AbortController();
       setTimeout(() => abort.abort(), Math.random() * 80);
-      const lease = await client.semaphore(name, 4).acquire({ wait: i % 2 ? 0 : 20, signal: abort.signal }).catch(() => undefined);
+      const lease = await client.semaphore(name, 4).acquire({ ttl: 3600, wait: i % 2 ? 0 : 20, signal: abort.signal }).catch(() => undefined);
       await lease?.release();
     }),
   );

@@ -69,11 +69,11 @@ suite("pools", { concurrency: true }, () => {
     assert.equal((await pool.inspect()).inUse, 0);
   });
 
-  test("a short lease is renewed", async () => {
+  test("a lease is renewed", async () => {
     const pool = await newPool(1);
-    await using lease = await pool.borrow({ ttl: 6 });
+    await using lease = await pool.borrow({ ttl: 15 });
     const first = lease.deadline;
-    await eventually(() => performance.now() > first || lease.lost.aborted);
+    await eventually(() => lease.deadline > first || lease.lost.aborted);
     assert.equal(lease.lost.aborted, false);
     assert.equal((await pool.inspect()).inUse, 1);
   });
@@ -140,7 +140,7 @@ suite("pools", { concurrency: true }, () => {
     const pool = await newPool(3);
     const borrows = Array.from({ length: 60 }, async (_, i) => {
       const abort = new AbortController();
-      const borrow = pool.borrow({ wait: i % 2 ? 0 : 20, signal: abort.signal });
+      const borrow = pool.borrow({ ttl: 3600, wait: i % 2 ? 0 : 20, signal: abort.signal });
       setTimeout(() => abort.abort(), Math.random() * 60);
       const lease = await borrow.catch(() => undefined);
       await lease?.release();

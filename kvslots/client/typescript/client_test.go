@@ -32,9 +32,10 @@ const oldestNode = 20
 // directory of the test, with strict types, and the tests import it from there.
 func TestClient(t *testing.T) {
 	needNode(t)
-	binary := make(chan string, 1)
-	go func() { binary <- buildGateway(t) }()
-	dir := t.TempDir()
+	dir, binary := t.TempDir(), filepath.Join(t.TempDir(), "kvslots")
+	var building sync.WaitGroup
+	building.Go(func() { buildGateway(t, binary) })
+	t.Cleanup(building.Wait)
 	for _, name := range []string{"src", "test"} {
 		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(name)); err != nil {
 			t.Fatal(err)
@@ -45,16 +46,20 @@ func TestClient(t *testing.T) {
 	}
 	install(t, dir)
 	run(t, dir, nil, "npm", "pack", "--silent") // which builds it
-	gateways := &gateways{t: t, binary: <-binary}
-	examples := gateways.start().URL
-	writeExamples(t, dir, examples)
+	building.Wait()
+	gateways := &gateways{t, binary, kvslotstest.Start(t, "").ClientURL()}
+	url := gateways.start().URL
+	writeExamples(t, dir, url)
 	run(t, dir, nil, "npx", "--no-install", "tsc", "-p", "test")
 	description, err := filepath.Abs(filepath.Join(root, "gateway", "openapi.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	certificate, key := writeCertificate(t)
-	env := []string{"KVSLOTS_GATEWAYS=" + gateways.serve(), "KVSLOTS_OPENAPI=" + description, "KVSLOTS_CERT=" + certificate, "KVSLOTS_KEY=" + key, "KVSLOTS_EXAMPLES=" + examples}
+	env := []string{
+		"KVSLOTS_URL=" + url, "KVSLOTS_GATEWAYS=" + gateways.serve(), "KVSLOTS_OPENAPI=" + description,
+		"KVSLOTS_CERT=" + certificate, "KVSLOTS_KEY=" + key,
+	}
 	t.Log(run(t, dir, env, "npm", "test", "--silent"))
 }
 
@@ -89,20 +94,17 @@ func install(t *testing.T, dir string) {
 }
 
 // buildGateway may be called from any goroutine.
-func buildGateway(t *testing.T) (path string) {
-	path = filepath.Join(t.TempDir(), "kvslots")
+func buildGateway(t *testing.T, path string) {
 	if out, err := command(root, []string{"CGO_ENABLED=0"}, "go", "build", "-o", path, "./cmd/kvslots").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	return path
 }
 
 // gateways starts gateways on one store, for tests in Node.js, which stop and kill them by their
 // process ids. They end with the test.
 type gateways struct {
-	t      *testing.T
-	binary string
-	nats   func() string
+	t            *testing.T
+	binary, nats string // the program, and the URL of the NATS that has the store
 }
 
 // gateway is a process.
@@ -127,18 +129,10 @@ func (g *gateways) serve() (url string) {
 	return server.URL
 }
 
-var startStore sync.Mutex
-
 // start starts a gateway. The result is empty if it does not listen, and the test has failed.
 func (g *gateways) start(flags ...string) gateway {
-	startStore.Lock()
-	if g.nats == nil {
-		url := kvslotstest.Start(g.t, "").ClientURL()
-		g.nats = func() string { return url }
-	}
-	startStore.Unlock()
 	log := &logtest.Log{}
-	process := exec.Command(g.binary, append([]string{"serve", "--http-addr", "127.0.0.1:0", "--nats-url", g.nats()}, flags...)...)
+	process := exec.Command(g.binary, append([]string{"serve", "--http-addr", "127.0.0.1:0", "--nats-url", g.nats}, flags...)...)
 	process.Stderr = log
 	if err := process.Start(); err != nil {
 		g.t.Error(err)

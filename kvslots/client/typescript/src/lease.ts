@@ -1,4 +1,4 @@
-import { LeaseLostError, NoPoolError, NotHeldError, RefusedError, SessionGoneError, type LossReason } from "./errors.js";
+import { LeaseLostError, NoPoolError, NotHeldError, RefusedError, SessionGoneError, UnreachableError, type LossReason } from "./errors.js";
 import { repeat } from "./retry.js";
 import { linked, now, unrefTimeout } from "./time.js";
 
@@ -31,7 +31,7 @@ export class Lease implements AsyncDisposable {
   readonly #lost = new AbortController();
   readonly #over = new AbortController(); // released or lost
   #term!: Term;
-  #trouble: unknown; // of the last renewal
+  #trouble: unknown; // of the last renewal, or of the one under way
   #cancelNotice = (): void => {};
   #cancelRenewal = (): void => {};
   #released: Promise<boolean> | undefined;
@@ -108,6 +108,7 @@ export class Lease implements AsyncDisposable {
     if (this.#over.signal.aborted) return;
     const { ttl } = this.#term;
     const until = Math.min(now() + Math.max(ttl / 4, SHORTEST_RENEWAL), this.#noticeAt);
+    this.#trouble ??= new UnreachableError("the renewal was not answered in time");
     try {
       const term = await this.#holding.renew(this.#over.signal, until);
       if (!this.#over.signal.aborted) this.#extend(term);

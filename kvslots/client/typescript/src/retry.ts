@@ -4,7 +4,7 @@ import { now, settled, sleep } from "./time.js";
 // All in milliseconds, except LONGEST_ASK.
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 2_000;
-/** How long a call without a wait is repeated while no gateway answers. */
+/** How long a call without a wait is repeated after the first request without an answer. */
 const GRACE = 3_000;
 /** A call with a longer wait gives up when no gateway has answered for so long. */
 const SILENCE = 60_000;
@@ -33,19 +33,22 @@ class Pauses {
 /** Repeats an idempotent request after failures that may be gone soon, for `ms` at most. */
 export async function repeat<T>(ms: number, attempt: (until: number) => Promise<T>): Promise<T> {
   const until = now() + ms;
+  return retry(() => attempt(until), until);
+}
+
+/** Repeats an idempotent request after failures that may be gone soon, until `until`. By default that is GRACE after the first one. */
+export async function retry<T>(attempt: () => Promise<T>, until?: number): Promise<T> {
   for (const pauses = new Pauses(); ; ) {
     try {
-      return await attempt(until);
+      return await attempt();
     } catch (error) {
+      until ??= now() + GRACE;
       const pause = pauses.after(error);
       if (!isTemporary(error) || now() + pause >= until) throw error;
       await sleep(pause);
     }
   }
 }
-
-/** repeat() for requests of a caller who waits for the answer. */
-export const retry = <T>(attempt: () => Promise<T>): Promise<T> => repeat(GRACE, attempt);
 
 /** A request key: the requests that have it in common get one lease. */
 export const requestKey = (): string => crypto.getRandomValues(new Uint32Array(4)).join("-");
@@ -65,6 +68,7 @@ async function attempts<T>({ wait = Infinity, signal, ask, leave }: Take<T>, sta
   const until = start + wait * 1000;
   const pauses = new Pauses();
   let answered = start;
+  let silent: number | undefined; // since when no gateway answers
   let left = true; // whether the gateways keep neither a place in line nor a grant
   try {
     for (;;) {
@@ -77,7 +81,8 @@ async function attempts<T>({ wait = Infinity, signal, ask, leave }: Take<T>, sta
         failure = error;
       }
       const at = now();
-      if (failure instanceof RefusedError) answered = at;
+      silent = failure instanceof UnreachableError ? (silent ?? at) : undefined;
+      if (silent === undefined) answered = at;
       const full = failure instanceof NoSlotError;
       const again = full || failure instanceof SessionGoneError || isTemporary(failure);
       if (full && asked === 0) left = true;
@@ -88,8 +93,7 @@ async function attempts<T>({ wait = Infinity, signal, ask, leave }: Take<T>, sta
         pauses.reset(); // the gateway has waited for as long as it may
         continue;
       }
-      const silent = failure instanceof UnreachableError;
-      const end = silent ? Math.min(Math.max(until, start + GRACE), answered + SILENCE) : until;
+      const end = silent === undefined ? until : Math.min(Math.max(until, silent + GRACE), answered + SILENCE);
       const pause = pauses.after(failure);
       if (at + pause > end) throw failure;
       await sleep(pause, signal);

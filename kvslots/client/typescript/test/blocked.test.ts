@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { Client, LeaseLostError } from "kvslots";
-import { block, poolId, startGateway } from "./gateways.js";
+import { block, poolId, url } from "./gateways.js";
 
 test("a loss while the event loop was blocked is noticed at once afterwards", async () => {
-  const { url } = await startGateway();
   const pool = new Client(url).pool(poolId());
   await pool.register(2);
   const work = pool.using({ ttl: 2 }, async (first, signal) => {
@@ -22,7 +21,6 @@ test("a loss while the event loop was blocked is noticed at once afterwards", as
 });
 
 test("a lease survives a block that is shorter than its ttl", async () => {
-  const { url } = await startGateway();
   await using client = new Client(url);
   await using lease = await client.lock("short-block").acquire({ ttl: 30 });
   const first = lease.deadline;

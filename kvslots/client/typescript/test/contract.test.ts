@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import * as kvslots from "kvslots";
 import { Client, errorClasses } from "kvslots";
-import { eventually, poolId, startGateway } from "./gateways.js";
+import { eventually, poolId, url } from "./gateways.js";
 
 const document = JSON.parse(readFileSync(process.env["KVSLOTS_OPENAPI"]!, "utf8"));
 const text = JSON.stringify(document);
@@ -38,7 +38,6 @@ test("requests have the paths, headers and fields of the document, and use its a
     for (const name of Object.keys(init?.body ? JSON.parse(String(init.body)) : {})) assert.ok(fields?.includes(name), `${name} in ${method} ${path}`);
     return fetch(input, init);
   };
-  const { url } = await startGateway();
   const client = new Client(url, { fetch: spy });
   const pool = client.pool(poolId());
   await pool.register(1);

@@ -5,10 +5,11 @@ import { suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { Client } from "kvslots";
+import { url } from "./gateways.js";
 
 const run = promisify(execFile);
 const programs: { name: string; pool?: string; want: string[] }[] = JSON.parse(readFileSync(new URL("examples/programs.json", import.meta.url), "utf8"));
-const client = new Client(process.env["KVSLOTS_EXAMPLES"]!);
+const client = new Client(url);
 
 const anyFence = (text: string): string => text.replaceAll(/\b\d{16}\b/g, "<fence>");
 

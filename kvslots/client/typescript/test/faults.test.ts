@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { Client, DrainingError, KvslotsError, type Lease, LeaseLostError, NoPoolError, NoSlotError, type Pool, SessionGoneError, UnavailableError, UnreachableError } from "kvslots";
-import { aborted, eventually, poolId, Proxy, startGateway } from "./gateways.js";
+import { aborted, eventually, poolId, Proxy, startGateway, url } from "./gateways.js";
 
-const { url } = await startGateway();
 const direct = new Client(url);
 
 /** A pool by way of `client`, and the same one without what is between. */
@@ -253,6 +252,21 @@ suite("faults", { concurrency: true }, () => {
       process.kill(first.pid, "SIGCONT");
     }
     assert.equal(lease.lost.aborted, false);
+  });
+
+  test("the loss of a lease is told: the only gateway is silent", async () => {
+    const gateway = await startGateway();
+    const { pool } = await newPool(1, new Client(gateway.url));
+    const lease = await pool.borrow({ ttl: 4 });
+    process.kill(gateway.pid, "SIGSTOP");
+    try {
+      await aborted(lease.lost);
+    } finally {
+      process.kill(gateway.pid, "SIGCONT");
+    }
+    assert.equal(lossOf(lease).reason, "gateway_unreachable");
+    assert.ok(lossOf(lease).cause instanceof UnreachableError);
+    await lease.release();
   });
 
   test("a release is bounded in time, and never rejects", async (t) => {

@@ -9,7 +9,10 @@ export interface Gateway {
   pid: number;
 }
 
-/** Starts a gateway in a process of its own, which ends with the tests. All gateways have one store. */
+/** The URL of a gateway that all tests use. */
+export const url = process.env["KVSLOTS_URL"]!;
+
+/** Starts a further gateway in a process of its own, which ends with the tests. All gateways have one store. */
 export async function startGateway(...flags: string[]): Promise<Gateway> {
   const answer = await fetch(process.env["KVSLOTS_GATEWAYS"]!, { method: "POST", body: JSON.stringify(flags) });
   const gateway = (await answer.json()) as Gateway;

@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Client, LimitMismatchError, NoSlotError } from "kvslots";
-import { eventually, startGateway } from "./gateways.js";
-
-const { url } = await startGateway();
+import { eventually, url } from "./gateways.js";
 
 interface Stats {
   connections: number;

@@ -8,11 +8,10 @@ import { after, suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { Client } from "kvslots";
-import { eventually, poolId, startGateway, unusedPort } from "./gateways.js";
+import { eventually, poolId, startGateway, unusedPort, url } from "./gateways.js";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const { url } = await startGateway();
 
 // The package as npm would install it from the registry.
 const dir = mkdtempSync(join(tmpdir(), "kvslots-"));
@@ -51,15 +50,6 @@ suite("the package", { concurrency: true }, () => {
   test("is required", async () => {
     const file = script("cjs.cjs", `const { Client } = require("kvslots");${borrower(poolId())}`);
     assert.equal((await run(process.execPath, [file])).stdout, "0\n");
-  });
-
-  test("has types for both", async () => {
-    const program = `import { Client, type Slot } from "kvslots";\nexport const slot: Promise<Slot> = new Client("http://localhost").pool("").borrow({ ttl: 1 });\n`;
-    const files = [script("program.mts", program), script("program.cts", program)];
-    const compilerOptions = { strict: true, noEmit: true, module: "nodenext", target: "es2022", lib: ["es2022", "esnext.disposable", "dom"], types: [], skipDefaultLibCheck: true };
-    const config = script("tsconfig.json", JSON.stringify({ compilerOptions, files }));
-    const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
-    await run(process.execPath, [tsc, "-p", config]).catch((error) => assert.fail(error.stdout));
   });
 
   test("trusts the certificates that fetch trusts", async () => {

@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { BadRequestError, Client, NoPoolError, NoSlotError, NotFoundError, UnauthorizedError } from "kvslots";
-import { eventually, poolId, startGateway } from "./gateways.js";
+import { eventually, poolId, startGateway, url } from "./gateways.js";
 
-const { url } = await startGateway();
 const client = new Client(url);
 
 async function newPool(count: number, on = client) {

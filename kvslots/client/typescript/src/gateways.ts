@@ -29,6 +29,7 @@ export class Gateways {
 
   constructor(urls: string[], token: string | undefined, fetcher: typeof fetch) {
     if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) throw new RangeError("token must be printable ASCII");
+    if (urls.length === 0) throw new RangeError("urls must have one at least");
     this.#urls = urls.map(checked);
     this.#token = token;
     this.#fetch = fetcher;
@@ -39,7 +40,7 @@ export class Gateways {
    * a RefusedError, an UnreachableError, or the reason of `signal`.
    */
   async send(request: Request, signal?: AbortSignal, until = Infinity): Promise<Answer> {
-    const failures: Error[] = [];
+    const failures: (RefusedError | UnreachableError)[] = [];
     const count = this.#urls.length;
     const first = this.#first;
     for (let i = 0; i < count; i++) {
@@ -52,12 +53,14 @@ export class Gateways {
         return answer;
       } catch (error) {
         signal?.throwIfAborted();
-        if (!isTemporary(error) || (error instanceof RefusedError && error.status < 500)) throw error;
-        failures.push(error as Error);
+        const elsewhere = error instanceof UnreachableError || (error instanceof RefusedError && error.status >= 500 && isTemporary(error));
+        if (!elsewhere) throw error;
+        failures.push(error);
       }
     }
     const refused = failures.find((failure) => failure instanceof RefusedError);
-    throw refused ?? new UnreachableError([...new Set(failures.map((failure) => failure.message))].join("; "));
+    const messages = new Set(failures.map((failure) => failure.message));
+    throw refused ?? new UnreachableError([...messages].join("; "), !failures.some(isTemporary));
   }
 
   async #ask(url: string, request: Request, ms: number, signal?: AbortSignal): Promise<Answer> {

@@ -119,6 +119,9 @@ suite("faults", { concurrency: true }, () => {
     await assert.rejects(pool.inspect(), UnavailableError);
     proxy.treat = () => ({ status: 200, headers: {}, body: "hello" });
     await assert.rejects(pool.inspect(), (error) => error instanceof UnreachableError && error.permanent);
+    const id = poolId();
+    await new Client([proxy.url, url]).pool(id).register(1); // what is no gateway is passed over
+    assert.equal((await direct.pool(id).inspect()).count, 1);
   });
 
   test("a gateway that cannot be reached is named, without secrets", async (t) => {

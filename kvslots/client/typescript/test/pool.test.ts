@@ -89,6 +89,7 @@ suite("pools", { concurrency: true }, () => {
   test("arguments are checked without showing them", async () => {
     for (const wrong of ["hunter2", "", "hunter2\r\nX: y"]) assert.throws(() => client.pool(wrong), (e) => e instanceof RangeError && !e.message.includes("hunter2"));
     for (const wrong of ["hunter2", "ftp://hunter2", "http://me:hunter2@localhost", ""]) assert.throws(() => new Client(wrong), (e) => e instanceof RangeError && !String(e).includes("hunter2"));
+    assert.throws(() => new Client([]), RangeError);
     assert.throws(() => new Client(url, { token: "hunter2\n" }), (e) => e instanceof RangeError && !e.message.includes("hunter2"));
     for (const name of ["", ".", ".."]) assert.throws(() => client.lock(name), RangeError);
     const pool = await newPool(1);

@@ -47,7 +47,7 @@ test("requests have the paths, headers and fields of the document, and use its a
     return eventually(() => lease.deadline > first || lease.lost.aborted);
   };
   const holders = [pool, client.lock("contract"), client.semaphore("contract2", 2)];
-  await Promise.all(holders.map((holder) => holder.using({ ttl: 15 }, renewed)));
+  await Promise.all(holders.map((holder) => holder.using({ ttl: 24 }, renewed)));
   await pool.delete();
   await client.close();
   assert.equal(used.size, 14);

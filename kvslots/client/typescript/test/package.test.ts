@@ -70,7 +70,7 @@ suite("the package", { concurrency: true }, () => {
         const client = new Client([gone, "${url}"]);
         const pool = client.pool("${poolId()}");
         await pool.register(1);
-        const renewed = await pool.using({ ttl: 15 }, async (lease) => {
+        const renewed = await pool.using({ ttl: 24 }, async (lease) => {
           const abort = new AbortController();
           setTimeout(() => abort.abort(new Error("enough")), 100);
           console.log(await Promise.all([

@@ -70,7 +70,7 @@ suite("pools", { concurrency: true }, () => {
 
   test("a lease is renewed", async () => {
     const pool = await newPool(1);
-    await using lease = await pool.borrow({ ttl: 15 });
+    await using lease = await pool.borrow({ ttl: 24 });
     const first = lease.deadline;
     await eventually(() => lease.deadline > first || lease.lost.aborted);
     assert.equal(lease.lost.aborted, false);

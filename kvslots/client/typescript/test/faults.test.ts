@@ -141,7 +141,7 @@ suite("faults", { concurrency: true }, () => {
   test("the loss of a lease is told before it ends: no gateway answers", async (t) => {
     const proxy = await Proxy.before(url, t);
     const { pool, seen } = await newPool(1, new Client(proxy.url));
-    const work = pool.using({ ttl: 4 }, async (lease, signal) => {
+    const work = pool.using({ ttl: 10 }, async (lease, signal) => {
       const next = seen.borrow({ wait: 60 });
       proxy.cut();
       // On a busy machine timers are late, but all that are due have run before an immediate does.
@@ -261,7 +261,7 @@ suite("faults", { concurrency: true }, () => {
   test("the loss of a lease is told: the only gateway is silent", async () => {
     const gateway = await startGateway();
     const { pool } = await newPool(1, new Client(gateway.url));
-    const lease = await pool.borrow({ ttl: 4 });
+    const lease = await pool.borrow({ ttl: 10 });
     process.kill(gateway.pid, "SIGSTOP");
     try {
       await aborted(lease.lost);
@@ -280,7 +280,7 @@ suite("faults", { concurrency: true }, () => {
     proxy.cut();
     const before = performance.now();
     assert.equal(await lease.release(), false);
-    assert.ok(performance.now() - before < 9_000);
+    assert.ok(performance.now() - before < 60_000);
   });
 
   test("all errors are of one class", () => {

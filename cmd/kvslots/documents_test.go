@@ -46,7 +46,7 @@ func walkModule(t *testing.T, visit func(name string) error) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && slices.Contains([]string{".git", "kvslots-data", "bin"}, entry.Name()):
+		case entry.IsDir() && slices.Contains([]string{".git", "kvslots-data", "bin", "node_modules"}, entry.Name()):
 			return fs.SkipDir
 		case entry.IsDir():
 			return nil

@@ -1,0 +1,5 @@
+export { Client, type ClientOptions } from "./client.js";
+export * from "./errors.js";
+export type { Lease } from "./lease.js";
+export type { Lock } from "./lock.js";
+export type { Pool, PoolState, Slot, TakeOptions } from "./pool.js";

@@ -1,0 +1,162 @@
+import { LeaseLostError, NoPoolError, NotHeldError, RefusedError, SessionGoneError, UnreachableError, type LossReason } from "./errors.js";
+import { repeat } from "./retry.js";
+import { linked, now, unrefTimeout } from "./time.js";
+
+// All in milliseconds.
+/** The holder is told a tenth of the ttl before the end, but not earlier than this. */
+const LONGEST_NOTICE = 1_000;
+const SHORTEST_RENEWAL = 1_000;
+const LONGEST_PAUSE = 1_000;
+const RELEASE_TIMEOUT = 10_000;
+
+/** For how long a lease is granted, in milliseconds, and since when, at the latest. */
+export interface Term {
+  since: number;
+  ttl: number;
+}
+
+/** The requests of a lease. They end at `until`. */
+export interface Holding {
+  renew(signal: AbortSignal, until: number): Promise<Term>;
+  /** Resolves to whether it has ended the lease. */
+  release(until: number): Promise<boolean>;
+}
+
+/** A slot or a lock that is held, and is renewed until it is released or lost. */
+export class Lease implements AsyncDisposable {
+  /** Grows from each lease of a slot or a lock to the next. A resource that refuses lower fences is safe from holders of the past. */
+  readonly fence: number;
+
+  readonly #holding: Holding;
+  readonly #lost = new AbortController();
+  readonly #over = new AbortController(); // released or lost
+  #term!: Term;
+  #trouble: unknown; // of the last renewal, or of the one under way
+  #cancelNotice = (): void => {};
+  #cancelRenewal = (): void => {};
+  #released: Promise<boolean> | undefined;
+
+  /** @internal */
+  constructor(fence: number, term: Term, holding: Holding) {
+    this.fence = fence;
+    this.#holding = holding;
+    this.#extend(term);
+  }
+
+  /**
+   * When the lease ends unless it is renewed, in milliseconds of `performance.now()`. It is counted from the sending of
+   * the request, and so never later than at the gateways.
+   */
+  get deadline(): number {
+    return this.#term.since + this.#term.ttl;
+  }
+
+  /**
+   * Aborts before the lease ends without having been released: a tenth of the ttl, at most a second. The reason is a
+   * LeaseLostError. Reading this property compares the clock, so it is right even if the event loop was blocked.
+   */
+  get lost(): AbortSignal {
+    this.#check();
+    return this.#lost.signal;
+  }
+
+  /**
+   * Ends the lease. It never rejects, so that it hides no error of the work before. It resolves to false if the lease
+   * had ended, or if no gateway has answered for 10 s; then the lease ends at its deadline.
+   */
+  release(): Promise<boolean> {
+    this.#released ??= this.#release();
+    return this.#released;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  get #noticeAt(): number {
+    return this.deadline - Math.min(this.#term.ttl / 10, LONGEST_NOTICE);
+  }
+
+  #extend(term: Term): void {
+    this.#term = term;
+    this.#trouble = undefined;
+    this.#watch();
+    this.#renewAfter((this.deadline - now()) / 3);
+  }
+
+  #watch(): void {
+    this.#cancelNotice();
+    this.#cancelNotice = unrefTimeout(() => {
+      this.#check();
+      if (!this.#over.signal.aborted) this.#watch(); // timers may be early
+    }, this.#noticeAt - now());
+  }
+
+  #check(): void {
+    if (this.#over.signal.aborted || now() < this.#noticeAt) return;
+    if (this.#trouble) this.#lose("gateway_unreachable", "no renewal has succeeded in time", this.#trouble);
+    else this.#lose("lease_gone", "its time is over");
+  }
+
+  #renewAfter(ms: number): void {
+    this.#cancelRenewal();
+    this.#cancelRenewal = unrefTimeout(() => void this.#renew(), ms);
+  }
+
+  async #renew(): Promise<void> {
+    this.#check(); // the timer may be late
+    if (this.#over.signal.aborted) return;
+    const { ttl } = this.#term;
+    const until = Math.min(now() + Math.max(ttl / 4, SHORTEST_RENEWAL), this.#noticeAt);
+    this.#trouble ??= new UnreachableError("the renewal was not answered in time");
+    try {
+      const term = await this.#holding.renew(this.#over.signal, until);
+      if (!this.#over.signal.aborted) this.#extend(term);
+    } catch (error) {
+      if (this.#over.signal.aborted) return;
+      if (error instanceof SessionGoneError) return this.#lose("session_gone", "its session has ended", error);
+      if (error instanceof NotHeldError || error instanceof NoPoolError) return this.#lose("lease_gone", error.message, error);
+      this.#trouble = error;
+      const asked = error instanceof RefusedError ? error.retryAfter : undefined;
+      const pause = asked === undefined ? Math.min(ttl / 10, LONGEST_PAUSE) : asked * 1000;
+      this.#renewAfter(Math.max(Math.min(pause, (this.#noticeAt - now()) / 2), 50));
+    }
+  }
+
+  #lose(reason: LossReason, why: string, cause?: unknown): void {
+    this.#stop();
+    this.#lost.abort(new LeaseLostError(reason, `the lease is lost: ${why}`, cause));
+  }
+
+  #stop(): void {
+    this.#cancelNotice();
+    this.#cancelRenewal();
+    this.#over.abort();
+  }
+
+  async #release(): Promise<boolean> {
+    this.#check();
+    this.#stop();
+    const gone = this.#lost.signal.reason?.reason;
+    if (gone === "session_gone") return false;
+    const bound = Math.min(Math.max(this.deadline - now(), 1_000), RELEASE_TIMEOUT);
+    try {
+      return await repeat(bound, (until) => this.#holding.release(until));
+    } catch {
+      return false;
+    }
+  }
+}
+
+/** Calls `body` under a lease, with a signal that aborts when the lease is lost or `signal` aborts, and releases it. */
+export async function under<L extends Lease, T>(lease: L, signal: AbortSignal | undefined, body: (lease: L, signal: AbortSignal) => Promise<T> | T): Promise<T> {
+  const either = linked(Infinity, lease.lost, signal);
+  try {
+    const result = await body(lease, either.signal);
+    lease.lost.throwIfAborted();
+    return result;
+  } finally {
+    either.unlink();
+    await lease.release();
+  }
+}

@@ -1,0 +1,132 @@
+import { isTemporary, NoSlotError, RefusedError, SessionGoneError, UnreachableError } from "./errors.js";
+import { now, settled, sleep } from "./time.js";
+
+// All in milliseconds, except LONGEST_ASK.
+const FIRST_PAUSE = 50;
+const LONGEST_PAUSE = 2_000;
+/** How long a call without a wait is repeated after the first request without an answer. */
+const GRACE = 3_000;
+/** A call with a longer wait gives up when no gateway has answered for so long. */
+const SILENCE = 60_000;
+/** How long giving up the place in line is tried, and how long the caller of the cancelled call waits for it. */
+const LEAVE = 10_000;
+const LEAVE_NOTICED = 1_000;
+/** Seconds for which one request asks the gateway to wait. Many proxies end a request after 60 s. */
+const LONGEST_ASK = 30;
+
+/** Pauses between attempts. They are random, so that many clients do not come back at the same time. */
+class Pauses {
+  #last = 0;
+
+  reset(): void {
+    this.#last = 0;
+  }
+
+  /** The pause after an error: what the gateway asks for, or up to twice the last one. */
+  after(error: unknown): number {
+    this.#last = Math.min(Math.max(2 * this.#last, FIRST_PAUSE), LONGEST_PAUSE);
+    const asked = error instanceof RefusedError ? error.retryAfter : undefined;
+    return asked === undefined ? (this.#last * (1 + Math.random())) / 2 : asked * 1000;
+  }
+}
+
+/** Repeats an idempotent request after failures that may be gone soon, for `ms` at most. */
+export async function repeat<T>(ms: number, attempt: (until: number) => Promise<T>): Promise<T> {
+  const until = now() + ms;
+  return retry(() => attempt(until), until);
+}
+
+/** Repeats an idempotent request after failures that may be gone soon, until `until`. By default that is GRACE after the first one. */
+export async function retry<T>(attempt: () => Promise<T>, until?: number): Promise<T> {
+  for (const pauses = new Pauses(); ; ) {
+    try {
+      return await attempt();
+    } catch (error) {
+      until ??= now() + GRACE;
+      const pause = pauses.after(error);
+      if (!isTemporary(error) || now() + pause >= until) throw error;
+      await sleep(pause);
+    }
+  }
+}
+
+/** A request key: the requests that have it in common get one lease. */
+export const requestKey = (): string => crypto.getRandomValues(new Uint32Array(4)).join("-");
+
+export interface Take<T> {
+  /** Seconds. */
+  wait?: number;
+  signal?: AbortSignal;
+  /** Sends one request that waits for so many seconds. All requests have the same request key. */
+  ask(wait: number, signal?: AbortSignal, until?: number): Promise<T>;
+  /** Gives up what a request may have been granted, and its place in line. */
+  leave(until: number): Promise<unknown>;
+}
+
+/** Sends requests until one is granted, the wait is over, or one fails for good. Then nothing is left behind. */
+async function attempts<T>({ wait = Infinity, signal, ask, leave }: Take<T>, start: number): Promise<T> {
+  const until = start + wait * 1000;
+  const pauses = new Pauses();
+  let answered = start;
+  let silent: number | undefined; // since when no gateway answers
+  let left = true; // whether the gateways keep neither a place in line nor a grant
+  try {
+    for (;;) {
+      const sent = now();
+      const asked = Math.ceil(Math.min(Math.max(until - sent, 0) / 1000, LONGEST_ASK));
+      let failure: unknown;
+      try {
+        return await ask(asked, signal);
+      } catch (error) {
+        failure = error;
+      }
+      const at = now();
+      silent = failure instanceof UnreachableError ? (silent ?? at) : undefined;
+      if (silent === undefined) answered = at;
+      const full = failure instanceof NoSlotError;
+      const again = full || failure instanceof SessionGoneError || isTemporary(failure);
+      if (full && asked === 0) left = true;
+      else if (!(failure instanceof RefusedError) || (again && asked > 0)) left = false;
+      if (!again || (full && left)) throw failure;
+      if (full && at >= until) continue; // the place in line is kept; a request without a wait leaves the line
+      if (full && at - sent >= 1000) {
+        pauses.reset(); // the gateway has waited for as long as it may
+        continue;
+      }
+      const end = silent === undefined ? until : Math.min(Math.max(until, silent + GRACE), answered + SILENCE);
+      const pause = pauses.after(failure);
+      if (at + pause > end) throw failure;
+      await sleep(pause, signal);
+    }
+  } catch (error) {
+    // If no gateway answers, they keep the place for --resume-grace.
+    if (!left) await settled(repeat(LEAVE, leave).catch(() => undefined), LEAVE_NOTICED);
+    throw error;
+  }
+}
+
+/** Calls of one client that wait for the same pool or name. One at a time is in line at the gateways. */
+export class Lines {
+  readonly #tails = new Map<string, Promise<void>>();
+
+  /** Grants in the order of the calls. Only calls that do not wait overtake. */
+  async take<T>(line: string, t: Take<T>): Promise<T> {
+    if (!((t.wait ?? 0) >= 0)) throw new RangeError("wait must be 0 seconds or more");
+    t.signal?.throwIfAborted();
+    const start = now();
+    if (t.wait === 0) return attempts(t, start);
+    const before = this.#tails.get(line) ?? Promise.resolve();
+    let done!: () => void;
+    const mine = new Promise<void>((resolve) => (done = resolve));
+    const tail = before.then(() => mine);
+    this.#tails.set(line, tail);
+    void tail.then(() => this.#tails.get(line) === tail && this.#tails.delete(line));
+    try {
+      // If the wait ends first, one request without a wait has the last word.
+      await settled(before, (t.wait ?? Infinity) * 1000, t.signal);
+      return await attempts(t, start);
+    } finally {
+      done();
+    }
+  }
+}

@@ -1,0 +1,39 @@
+/** Milliseconds of a clock that does not jump. */
+export const now = (): number => performance.now();
+
+/** A time that setTimeout accepts: it would end longer ones at once. */
+const within = (ms: number): number => Math.min(Math.max(ms, 0), 2 ** 31 - 1);
+
+/** Calls `run` after `ms`. The timer does not keep the process alive. The result cancels it. */
+export function unrefTimeout(run: () => void, ms: number): () => void {
+  const timer: unknown = setTimeout(run, within(ms));
+  const { Deno } = globalThis as { Deno?: { unrefTimer(id: number): void } };
+  if (typeof timer === "object") (timer as { unref?(): void }).unref?.();
+  else Deno?.unrefTimer(timer as number);
+  return () => clearTimeout(timer as number);
+}
+
+/** A signal that aborts with any of `signals`, or after `ms`. `unlink` must be called. */
+export function linked(ms: number, ...signals: (AbortSignal | undefined)[]): { signal: AbortSignal; unlink: () => void } {
+  const controller = new AbortController();
+  const abort = (): void => controller.abort(signals.find((s) => s?.aborted)?.reason);
+  const timer = ms === Infinity ? undefined : setTimeout(abort, within(ms));
+  for (const s of signals) s?.addEventListener("abort", abort);
+  if (signals.some((s) => s?.aborted)) abort();
+  const unlink = (): void => {
+    clearTimeout(timer);
+    for (const s of signals) s?.removeEventListener("abort", abort);
+  };
+  return { signal: controller.signal, unlink };
+}
+
+/** Resolves with `promise`, or after `ms`. It rejects with the reason of `signal` if that aborts first. */
+export async function settled(promise: Promise<unknown>, ms: number, signal?: AbortSignal): Promise<void> {
+  const { signal: over, unlink } = linked(ms, signal);
+  const end = new Promise((resolve) => (over.aborted ? resolve(over) : over.addEventListener("abort", resolve)));
+  await Promise.race([promise, end]).finally(unlink);
+  signal?.throwIfAborted();
+}
+
+/** Resolves after `ms`, and rejects with the reason of `signal` if that aborts first. */
+export const sleep = (ms: number, signal?: AbortSignal): Promise<void> => settled(new Promise(() => {}), ms, signal);

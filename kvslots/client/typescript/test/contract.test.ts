@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import * as kvslots from "kvslots";
+import { Client, errorClasses } from "kvslots";
+import { eventually, poolId, url } from "./gateways.js";
+
+const document = JSON.parse(readFileSync(process.env["KVSLOTS_OPENAPI"]!, "utf8"));
+const text = JSON.stringify(document);
+
+test("each code of an error has a class with its name, and no other class", () => {
+  assert.deepEqual(Object.keys(errorClasses).sort(), [...document.components.headers.ErrorName.schema.enum].sort());
+  for (const [code, type] of Object.entries(errorClasses)) {
+    const name = `${code.replace(/(^|_)(.)/g, (_, __, letter: string) => letter.toUpperCase())}Error`.replace("ErrorError", "Error");
+    assert.equal(type.name, name);
+    assert.equal((kvslots as unknown as Record<string, unknown>)[name], type);
+    const error = new type("text", { status: 400, code });
+    assert.ok(error instanceof kvslots.RefusedError && error.name === name && error.code === code);
+  }
+});
+
+test("requests have the paths, headers and fields of the document, and use its answers", async () => {
+  const used = new Set<string>();
+  const spy: typeof fetch = async (input, init) => {
+    const { pathname } = new URL(String(input));
+    const path = pathname.replace(/^\/l\/self/, "/l/{id}").replace(/(sessions)\/\w+/, "$1/{id}").replace(/(locks|semaphores)\/[^/]+/, "$1/{key}");
+    const method = init!.method!.toLowerCase();
+    const operation = document.paths[path]?.[method];
+    assert.ok(operation, `${method} ${path}`);
+    used.add(`${method} ${path}`);
+    const parameters = [...(document.paths[path].parameters ?? []), ...(operation.parameters ?? [])].map((p) => (p.$ref ? document.components.parameters[p.$ref.split("/").pop()] : p));
+    for (const name of new Headers(init!.headers).keys()) {
+      const known = parameters.some((p) => p.in === "header" && p.name.toLowerCase() === name);
+      assert.ok(known || ["content-type", "authorization"].includes(name), `${name} in ${method} ${path}`);
+    }
+    const schema = operation.requestBody?.content["application/json"].schema;
+    const fields = schema && Object.keys((schema.$ref ? document.components.schemas[schema.$ref.split("/").pop()] : schema).properties ?? {});
+    for (const name of Object.keys(init?.body ? JSON.parse(String(init.body)) : {})) assert.ok(fields?.includes(name), `${name} in ${method} ${path}`);
+    return fetch(input, init);
+  };
+  const client = new Client(url, { fetch: spy });
+  const pool = client.pool(poolId());
+  await pool.register(1);
+  await pool.inspect();
+  const renewed = (lease: kvslots.Lease) => {
+    const first = lease.deadline;
+    return eventually(() => lease.deadline > first || lease.lost.aborted);
+  };
+  const holders = [pool, client.lock("contract"), client.semaphore("contract2", 2)];
+  await Promise.all(holders.map((holder) => holder.using({ ttl: 24 }, renewed)));
+  await pool.delete();
+  await client.close();
+  assert.equal(used.size, 14);
+  for (const header of ["Kvslots-Error", "Kvslots-Waited", "Kvslots-Field", "Kvslots-Range", "Retry-After"]) assert.ok(text.includes(`"${header}"`), header);
+});

@@ -64,6 +64,7 @@ type Server struct {
 	log     *slog.Logger
 	metrics *serverMetrics
 	unused  unusedSessions
+	ends    tasks       // that end sessions
 	kept    *keptLeases // nil unless Config.KeepOnDisconnect
 
 	mu       sync.Mutex
@@ -202,6 +203,7 @@ func (s *Server) Finish(ctx context.Context) {
 		s.serving.Wait()
 		s.unused.stop()
 		s.kept.stop()
+		s.ends.wait()
 		close(done)
 	}()
 	select {

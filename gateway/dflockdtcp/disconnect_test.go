@@ -176,3 +176,19 @@ func TestKeepOnDisconnect(t *testing.T) {
 	other.Close()
 	f.nothingHeld(t)
 }
+
+// A lease that another connection has renewed ends with the connection that took it, after its
+// first time, too.
+func TestRenewedByAnother(t *testing.T) {
+	f := openFixture(t, openStore(t, kvslots.Config{}), func(c *dflockdtcp.Config) { c.IdleTimeout = time.Second })
+	first, other, next := f.dial(t), f.dial(t), f.dial(t)
+	token := first.take(t, "l", "k", "0 1")
+	other.want(t, "n", "k", token+" 3600", "ok 3600|ok 3599")
+	next.send(t, "l\nk\n60\n")
+	f.waiting(t, 1)
+	time.Sleep(3 * time.Second) // the first connection has forgotten the lease
+	first.Close()
+	if got := next.reply(t); !matches(got, "ok "+aToken+" 33") {
+		t.Error(got)
+	}
+}

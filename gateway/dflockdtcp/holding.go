@@ -12,7 +12,7 @@ import (
 // leases that have ended.
 type holding struct {
 	busy    bool // a call is in progress
-	unknown bool // a call has failed
+	unknown bool // a call has failed, or a lease is forgotten
 	leases  map[string]time.Time
 	lines   map[kvslots.Resource]bool // that the session has joined by enqueue
 }
@@ -40,6 +40,18 @@ func (h *holding) note(call *ops.Call, err error) {
 		}
 	}
 	h.unknown = h.unknown || err != nil
+}
+
+// forget forgets the leases that have ended, as far as is known: another connection, or
+// gateway, may have renewed them.
+func (h *holding) forget(now time.Time, also func(token string)) {
+	for token, end := range h.leases {
+		if now.After(end) {
+			h.unknown = true
+			delete(h.leases, token)
+			also(token)
+		}
+	}
 }
 
 func put[K comparable, V any](m map[K]V, key K, value V) map[K]V {

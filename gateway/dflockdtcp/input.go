@@ -115,7 +115,10 @@ func (in *input) add(read []byte) bool {
 		case <-in.taken:
 			late = nil
 		case <-late:
-			return false
+			if in.isWaiting() {
+				return false
+			}
+			late = nil
 		}
 	}
 }
@@ -128,6 +131,12 @@ func (in *input) wait(waiting bool) {
 	if waiting {
 		wake(in.taken)
 	}
+}
+
+func (in *input) isWaiting() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.waiting
 }
 
 // ignore drops everything that has arrived and will.

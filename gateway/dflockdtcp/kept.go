@@ -83,8 +83,8 @@ func (s *session) leave(line kvslots.Resource) {
 	})
 }
 
-// over forgets the leases of a session that have ended, and reports whether its connection
-// and all its leases have.
+// over reports whether the connection of a session and all its leases have ended. It then
+// forgets the session.
 func (k *keptLeases) over(s *session) bool {
 	if k == nil {
 		return false
@@ -93,12 +93,7 @@ func (k *keptLeases) over(s *session) bool {
 	defer k.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for token, end := range s.holding.leases {
-		if time.Now().After(end) {
-			delete(s.holding.leases, token)
-			delete(k.of, token)
-		}
-	}
+	s.holding.forget(time.Now(), func(token string) { delete(k.of, token) })
 	if !k.orphaned[s] || len(s.holding.leases) > 0 || k.stopped {
 		return false
 	}

@@ -92,8 +92,13 @@ func (s *session) keep() {
 	s.mu.Unlock()
 	defer s.pings.Done()
 	if s.server.unused.remove(s) || s.server.kept.over(s) {
-		go s.end() // which waits for this call
+		s.server.ends.run(s.end) // it waits for this call
 		return
+	}
+	if s.server.kept == nil {
+		s.mu.Lock()
+		s.holding.forget(time.Now(), func(string) {})
+		s.mu.Unlock()
 	}
 	if idle {
 		call := &ops.Call{Operation: ops.PingSession, Request: client, Params: wire.Params{Session: s.id}}

@@ -126,9 +126,9 @@ var protocol = []struct {
 		{1, "l", "k", "1", "timeout"},
 		{0, "n", "k", "TOKEN", "ok 33|ok 32"},
 		{0, "n", "k", "TOKEN 60", "ok 60|ok 59"},
-		{1, "l", "k", "20 5", "later"},
+		{1, "l", "k", "20 20", "later"},
 		{0, "r", "k", "TOKEN", "ok"},
-		{1, "", "", "", "ok TOKEN 5"},
+		{1, "", "", "", "ok TOKEN 20"},
 		{0, "n", "k", "TOKEN 9", "ok 9|ok 8"}, // of another connection
 		{0, "r", "k", "TOKEN", "ok"},
 		{1, "l", "k", "0 1", "ok TOKEN 1"},
@@ -180,7 +180,7 @@ var protocol = []struct {
 		{0, "sl", "s", "0 3", "ok TOKEN 33"},
 		{0, "l", "k", "0", "ok TOKEN 33"},
 		{1, "l", "k", "20", "later"},
-		{0, "stats", "", "", `ok \{"connections":\d+,"locks":\[\{"key":"k","owner_conn_id":\d+,"lease_expires_in_s":3\d(\.\d+)?,"waiters":1\}\],` +
+		{0, "stats", "", "", `ok \{"connections":\d+,"locks":\[\{"key":"k","owner_conn_id":\d+,"lease_expires_in_s":\d+(\.\d+)?,"waiters":1\}\],` +
 			`"semaphores":\[\{"key":"s","limit":3,"holders":1,"waiters":0\}\],"idle_locks":\[.*\],"idle_semaphores":\[.*\]\}`},
 		{0, "r", "k", "TOKEN", "ok"},
 		{1, "", "", "", "ok TOKEN 33"},

@@ -13,8 +13,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
-	"github.com/kvslots/kvslots/kvslots/clientnet"
-	"github.com/kvslots/kvslots/kvslots/wire"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 )
 
 const (
@@ -27,23 +26,16 @@ const (
 	settleInterval = 5 * time.Millisecond
 )
 
-// connections counts the connections of a listener, and refuses those beyond the
-// limits. The counts are exact.
+// connections are the connections of a listener. Those beyond the limits are refused.
 type connections struct {
-	max, maxPerIP int            // 0 means no limit
-	exempt        trustedProxies // see clientAt
-	refuser       *refuser
-
-	mu    sync.Mutex
-	open  int
-	perIP map[netip.Prefix]int // unused if maxPerIP is 0
-
-	refused, refusedPerIP atomic.Int64
+	all     *ops.Connections // those of other listeners, too
+	refuser *refuser
+	open    atomic.Int64 // of this listener
 
 	// busy is the number of connections that are new, or whose request is being read or
 	// answered.
 	busy      atomic.Int64
-	listening *limitedListener // nil before limit
+	listening atomic.Pointer[limitedListener] // nil before limit
 
 	resting context.Context // all rests of connections end with it
 	wake    context.CancelFunc
@@ -52,66 +44,12 @@ type connections struct {
 func newConnections(cfg Config) *connections {
 	resting, wake := context.WithCancel(context.Background())
 	return &connections{
-		max: cfg.MaxConnections, maxPerIP: cfg.MaxConnectionsPerIP,
-		exempt: cfg.TrustedProxies, perIP: map[netip.Prefix]int{},
+		all:     &cfg.Lending.Connections,
 		resting: resting, wake: wake, refuser: newRefuser(cfg),
 	}
 }
 
-// enter counts a connection, or returns why it is refused. The result is nil if the
-// connection is within the limits.
-func (c *connections) enter(client netip.Prefix) (refusal *wire.Status) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.max > 0 && c.open >= c.max {
-		c.refused.Add(1)
-		return &wire.MaxConnections
-	}
-	if c.countsPerIP(client) {
-		if c.perIP[client] >= c.maxPerIP {
-			c.refusedPerIP.Add(1)
-			return &wire.MaxConnectionsPerIP
-		}
-		c.perIP[client]++
-	}
-	c.open++
-	return nil
-}
-
-func (c *connections) count() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.open
-}
-
-func (c *connections) leave() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open--
-}
-
-func (c *connections) leaveIP(client netip.Prefix) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.countsPerIP(client) {
-		if c.perIP[client]--; c.perIP[client] == 0 {
-			delete(c.perIP, client)
-		}
-	}
-}
-
-func (c *connections) countsPerIP(client netip.Prefix) bool {
-	return c.maxPerIP > 0 && client.IsValid()
-}
-
-// clientAt returns the client at an address, or the zero Prefix for a trusted proxy, which
-// carries the connections of many clients, and for an unknown address.
-func (c *connections) clientAt(addr netip.Addr) netip.Prefix {
-	if c.exempt.contain(addr) {
-		return netip.Prefix{}
-	}
-	return clientnet.Of(addr)
-}
+func (c *connections) count() int { return int(c.open.Load()) }
 
 type countedKey struct{}
 
@@ -130,10 +68,9 @@ func (c *connections) throttle(r *http.Request) {
 
 // limit returns a listener that applies the limits to its connections.
 func (c *connections) limit(ln net.Listener) net.Listener {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.listening = &limitedListener{Listener: ln, connections: c, ended: make(chan struct{}), closed: make(chan struct{})}
-	return c.listening
+	listening := &limitedListener{Listener: ln, connections: c, ended: make(chan struct{}), closed: make(chan struct{})}
+	c.listening.Store(listening)
+	return listening
 }
 
 // settle closes the listener, and waits for up to settleTime until no connection is busy,
@@ -144,10 +81,7 @@ func (c *connections) limit(ln net.Listener) net.Listener {
 func (c *connections) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	c.mu.Lock()
-	listening := c.listening
-	c.mu.Unlock()
-	if listening != nil {
+	if listening := c.listening.Load(); listening != nil {
 		listening.stop()
 		select {
 		case <-listening.ended: // each accepted connection is busy by now, or has been
@@ -228,21 +162,14 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		client := l.connections.clientAt(ipOf(conn.RemoteAddr()))
-		refusal := l.connections.enter(client)
+		client := l.connections.all.ClientAt(conn.RemoteAddr())
+		refusal := l.connections.all.Enter(client)
 		if refusal == nil {
+			l.connections.open.Add(1)
 			return &countedConn{Conn: conn, connections: l.connections, client: client}, nil
 		}
 		l.connections.refuser.refuse(conn, client, refusal)
 	}
-}
-
-// ipOf returns the IP address of a connection, or the zero Addr if it has none.
-func ipOf(remote net.Addr) netip.Addr {
-	if tcp, ok := remote.(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr()
-	}
-	return netip.Addr{}
 }
 
 // countedConn is a connection that counts until it is closed.
@@ -267,11 +194,12 @@ func (c *countedConn) rest() time.Duration {
 // a client could otherwise open a new connection for each request.
 func (c *countedConn) Close() error {
 	if !c.closed.Swap(true) {
-		c.connections.leave()
+		c.connections.open.Add(-1)
+		c.connections.all.Leave()
 		if rest := c.rest(); rest > 0 {
-			time.AfterFunc(rest, func() { c.connections.leaveIP(c.client) })
+			time.AfterFunc(rest, func() { c.connections.all.LeaveIP(c.client) })
 		} else {
-			c.connections.leaveIP(c.client)
+			c.connections.all.LeaveIP(c.client)
 		}
 	}
 	return c.Conn.Close()

@@ -76,6 +76,12 @@ func (c *connections) await(t *testing.T, n int) {
 	}
 }
 
+// refused returns how many connections the limits have refused.
+func (c *connections) refused() int64 {
+	total, perIP := c.all.Refused()
+	return total + perIP
+}
+
 func TestMaxConnections(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -104,7 +110,7 @@ func TestMaxConnections(t *testing.T) {
 			if c.code == 200 {
 				return
 			}
-			if refused := g.connections.refused.Load() + g.connections.refusedPerIP.Load(); refused != 1 {
+			if refused := g.connections.refused(); refused != 1 {
 				t.Errorf("%d refusals are counted", refused)
 			}
 			if metrics := ask(g, "GET", "/metrics").Body.String(); !strings.Contains(metrics, `kvslots_limit_refusals_total{limit="`+c.reason+`"} 1`) ||
@@ -124,7 +130,7 @@ func TestMaxConnections(t *testing.T) {
 func TestProxyWithinClientsNetwork(t *testing.T) {
 	g := newGuardedGateway(func(cfg *Config) { cfg.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("2001:db8::5/128")} })
 	for addr, isClient := range map[string]bool{"2001:db8::5": false, "2001:db8::6": true} {
-		if got := g.connections.clientAt(netip.MustParseAddr(addr)).IsValid(); got != isClient {
+		if got := g.connections.all.ClientAt(&net.TCPAddr{IP: net.ParseIP(addr)}).IsValid(); got != isClient {
 			t.Errorf("%s is taken for a client: %v", addr, got)
 		}
 	}
@@ -159,7 +165,7 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 	if code, _ := request(t, served); code != 200 {
 		t.Errorf("the connection within the limit is answered %d", code)
 	}
-	if refused := g.connections.refused.Load(); refused != 200 || answers.Load() > refusalsPerIP {
+	if refused := g.connections.refused(); refused != 200 || answers.Load() > refusalsPerIP {
 		t.Errorf("%d refusals are counted, and %d were answered", refused, answers.Load())
 	}
 }

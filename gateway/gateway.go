@@ -80,9 +80,9 @@ type Config struct {
 	RateLimit float64
 	RateBurst int
 
-	// MaxConnections is the maximum of open connections of Serve, and
-	// MaxConnectionsPerIP that of one client address, for IPv6 of one /64. 0 means no
-	// limit.
+	// MaxConnections is the maximum of open connections, and MaxConnectionsPerIP that of
+	// one client address, for IPv6 of one /64. 0 means no limit. They count those of
+	// package dflockdtcp with the same Lending, too.
 	MaxConnections, MaxConnectionsPerIP int
 
 	// TrustedProxies are the networks of proxies whose header X-Forwarded-For or
@@ -150,6 +150,7 @@ func New(cfg Config) *Gateway {
 		cfg.ShutdownTimeout = shutdownTimeout
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	cfg.Lending.Connections.Limit(cfg.MaxConnections, cfg.MaxConnectionsPerIP, trustedProxies(cfg.TrustedProxies).contain)
 	g := &Gateway{
 		cfg: cfg, log: cfg.Logger,
 		cors: newCORS(cfg.CORSOrigins), description: newDescription(cfg.Version),

@@ -169,7 +169,7 @@ func TestThrottledPlaceStaysTaken(t *testing.T) {
 		flood.Close()
 		synctest.Wait()
 		next := ln.dial("192.0.2.1:1002")
-		if code, _ := next.ask(t); code != 429 || g.connections.refusedPerIP.Load() != 1 {
+		if code, _ := next.ask(t); code != 429 || g.connections.refused() != 1 {
 			t.Errorf("while the first connection rests, a second one is answered %d", code)
 		}
 		next.Close()
@@ -177,7 +177,7 @@ func TestThrottledPlaceStaysTaken(t *testing.T) {
 		synctest.Wait()
 		last := ln.dial("192.0.2.1:1003")
 		defer last.Close()
-		if last.ask(t); g.connections.refusedPerIP.Load() != 1 {
+		if last.ask(t); g.connections.refused() != 1 {
 			t.Error("a connection is refused after the rest")
 		}
 	})

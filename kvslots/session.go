@@ -176,7 +176,7 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 }
 
 // Release releases a lock, or a slot of a semaphore, before its lease ends. The token may
-// be that of another session's lease. Release ignores the end of the context: see
+// be that of another session's lease, and session may be "". Release ignores the end of the context: see
 // ReturnTimeout.
 //
 // The errors are ErrNotHeld (the token is unknown, or its lease has ended),
@@ -207,7 +207,8 @@ func (s *Store) AbandonGrant(_ context.Context, session string, r Resource, g Gr
 }
 
 // Extend sets the end of a lease to ttl from now, and returns the remaining time. ttl must
-// be at least a second, and is clamped like Acquire's. The token stays the same.
+// be at least a second, and is clamped like Acquire's. The token stays the same. It may be
+// that of another session's lease, and session may be "".
 //
 // The errors are those of Release, and context.Cause(ctx). After ErrUnavailable the
 // lease may or may not have been extended; the call may be repeated.
@@ -226,7 +227,7 @@ func (s *Store) Extend(ctx context.Context, session string, r Resource, token st
 	return a.Grant.TTL, err
 }
 
-// held identifies the lease of a token, for a request of a session.
+// held identifies the lease of a token, for a request of a session, or of none.
 func (r Resource) held(session, token string) (peer.Held, error) {
 	if err := r.Check(false); err != nil {
 		return peer.Held{}, err
@@ -235,13 +236,15 @@ func (r Resource) held(session, token string) (peer.Held, error) {
 	if err != nil {
 		return peer.Held{}, err
 	}
+	h := peer.Held{Pool: r.hash(), Lease: lease, Named: true, Lock: r.Kind == KindLock, Fence: fence}
+	if session == "" {
+		return h, nil
+	}
 	if !isHex(session) {
 		return peer.Held{}, ErrSessionGone
 	}
-	return peer.Held{
-		Pool: r.hash(), Lease: lease, Session: sessionHash(session),
-		Named: true, Lock: r.Kind == KindLock, Fence: fence,
-	}, nil
+	h.Session = sessionHash(session)
+	return h, nil
 }
 
 func (s *Store) newGrant(g peer.Grant, session string) Grant {

@@ -64,6 +64,29 @@ func TestSessionHoldsLock(t *testing.T) {
 	}
 }
 
+// A token is enough to extend and to release a lease.
+func TestTokenWithoutASession(t *testing.T) {
+	peers := openPeers(t, natstest.Start(t, ""), 2)
+	ctx, lock := t.Context(), Lock("deploy")
+	g, err := peers[0].Acquire(ctx, newSession(t, peers[0], time.Minute), lock, time.Minute, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, err := peers[1].Extend(ctx, "", lock, g.Token, 30*time.Second); err != nil || left != 30*time.Second {
+		t.Fatal(left, err)
+	}
+	wantErr(t, peers[1].Release(ctx, "", Semaphore("deploy", 1), g.Token), ErrNotHeld)
+	wantErr(t, peers[1].Release(ctx, "", Lock("other"), g.Token), ErrNotHeld)
+	if err := peers[1].Release(ctx, "", lock, g.Token); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, peers[0].Release(ctx, "", lock, g.Token), ErrNotHeld)
+	_, err = peers[0].Extend(ctx, "", lock, g.Token, time.Minute)
+	wantErr(t, err, ErrNotHeld)
+	_, err = peers[0].Acquire(ctx, "", lock, time.Minute, 0)
+	wantErr(t, err, ErrSessionGone)
+}
+
 func TestEnqueueAndWait(t *testing.T) {
 	peers := openPeers(t, natstest.Start(t, ""), 3)
 	ctx := t.Context()

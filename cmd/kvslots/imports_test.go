@@ -29,7 +29,7 @@ var direction = []struct {
 	{"cmd/kvslots/internal/boottime", nil},
 	{"cmd/kvslots/internal/underlease", []string{"cmd/kvslots/internal/boottime"}},
 	{"cmd/kvslots/internal/background", nil},
-	{"cmd/kvslots/internal/settings", []string{"gateway", "gateway/forrst", "gateway/natsapi", "natsembed", "kvslots", "kvslots/subjects", "kvslots/wire"}},
+	{"cmd/kvslots/internal/settings", []string{"gateway", "gateway/dflockdtcp", "gateway/forrst", "gateway/natsapi", "natsembed", "kvslots", "kvslots/subjects", "kvslots/wire"}},
 	{"cmd/kvslots/internal/server", []string{"cmd/kvslots/internal/settings", "cmd/kvslots/internal/background", "gateway/...", "natsembed", "kvslots/..."}},
 	{"cmd", []string{"cmd/kvslots/internal/...", "gateway/...", "natsembed", "bench", "kvslots/..."}},
 	{"bench/compare", []string{"bench", "kvslots/cosmo"}},

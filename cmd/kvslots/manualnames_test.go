@@ -149,7 +149,7 @@ func codesIn(node any, field string) (codes []string) {
 
 // The manual contains exactly the metrics of kvslots.
 func TestDocumentMetrics(t *testing.T) {
-	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--tcp-addr", "127.0.0.1:0")
 	served := ""
 	for _, path := range []string{"/none", "/l/none", "/metrics"} { // errors are there once there is one
 		resp, err := http.Get(p.url + path)

@@ -33,7 +33,7 @@ func startGateway(t *testing.T) *gateway {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	process := exec.Command(binary, "serve", "--http-addr", "127.0.0.1:0", "--nats-addr", "127.0.0.1:0", "--data-dir", t.TempDir())
+	process := exec.Command(binary, "serve", "--http-addr", "127.0.0.1:0", "--nats-addr", "127.0.0.1:0", "--tcp-addr", "127.0.0.1:0", "--data-dir", t.TempDir())
 	log, err := process.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ const (
 	APIDflockd = "dflockd" // HTTP, /v1
 	APIForrst  = "forrst"  // /rpc, over HTTP and over NATS
 	APINATS    = "nats"    // the operations of /l and /v1 over NATS
+	APITCP     = "tcp"     // dflockd's TCP protocol
 )
 
 // outcome is the result of a call, as metrics distinguish it. It is an index of

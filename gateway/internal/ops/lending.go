@@ -22,7 +22,8 @@ type Lending struct {
 
 	borrows atomic.Int64 // that are open
 
-	Waits Waits // the requests that wait
+	Waits       Waits       // the requests that wait
+	Connections Connections // of clients, over HTTP and TCP
 
 	// MaxWait is the longest wait that the store grants, for answers to name; 0 means
 	// kvslots.DefaultMaxWait. It is set before the first request.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
@@ -27,6 +28,12 @@ func ofKind(kind kvslots.Kind) []*Operation {
 		named(subjects.Release, Operation{perform: release}),
 		named(subjects.Renew, Operation{perform: extend}),
 	}
+}
+
+// OfResource returns one of OfResources. Package subjects names it.
+func OfResource(kind kvslots.Kind, name string) *Operation {
+	subject := wire.ResourceRoute(kind, name).Subject
+	return OfResources[slices.IndexFunc(OfResources, func(op *Operation) bool { return op.Subject == subject })]
 }
 
 func acquire(ctx context.Context, s *Service, call *Call) error {

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -17,8 +16,6 @@ type pool struct {
 	endings    []*ending
 	adminCalls int     // registrations and deletions under way
 	adminUntil Instant // until when earlier ones may take effect
-	setOuts    int     // calls of SetOut under way
-	outUntil   Instant // until when earlier ones may take effect
 }
 
 // lease is what a client has learnt of a lease. overSince and mayEndFrom are never
@@ -31,7 +28,6 @@ type lease struct {
 	revision      uint64 // of its claim
 	session       *session
 	owner         string
-	label         string
 	terms         entry.Terms
 	claimedAt     Instant // when its claim was written
 	grantedAt     Instant
@@ -62,12 +58,6 @@ func (l *lease) mayEnd(now Instant) {
 type ending struct {
 	from, until Instant
 	owner       string // the owner whose leases end; "" for all
-	position    int
-	fence       uint64 // the lease of the position that ends; 0 for all
-}
-
-func (e *ending) ends(l *lease) bool {
-	return (e.owner == "" || e.owner == l.owner) && (e.fence == 0 || e.fence == l.fence && e.position == l.position)
 }
 
 func (k *checker) pool(id entry.Hash) *pool {
@@ -102,20 +92,8 @@ func (k *checker) beginLease(c *call) {
 	case peer.Inspect, peer.InspectOwned:
 		c.facts.certainLeases = k.certainLeases(c.facts.pool)
 	case peer.Delete:
-		k.beginEnding(c, &ending{})
+		k.beginEnding(c, "")
 		c.facts.pool.adminCalls++
-	case peer.Evict:
-		c.facts.lease = c.facts.pool.leaseWith(r.Position, r.Fence)
-		if l := c.facts.lease; l != nil {
-			c.facts.certain, c.facts.over = l.certainlyLive(now), l.overSince < now
-		}
-		k.beginEnding(c, &ending{position: r.Position, fence: r.Fence})
-		k.doubtPlaces(c.facts.pool.id)
-		k.evictions[claimKey{rules.SlotKey(r.Pool, r.Position), r.Fence}] = true
-	case peer.ReadPool:
-		c.facts.certainLeases = k.certainLeases(c.facts.pool)
-	case peer.SetOut:
-		c.facts.pool.setOuts++
 	case peer.Register:
 		c.facts.pool.adminCalls++
 	case peer.ReleaseOwned:
@@ -124,28 +102,19 @@ func (k *checker) beginLease(c *call) {
 		if r.Force {
 			owner = ""
 		}
-		k.beginEnding(c, &ending{owner: owner})
+		k.beginEnding(c, owner)
 	}
 }
 
-// leaseWith returns the latest lease with a position and a fence, or nil.
-func (p *pool) leaseWith(position int, fence uint64) *lease {
-	for _, l := range slices.Backward(p.leases) {
-		if l.position == position && l.fence == fence {
-			return l
-		}
-	}
-	return nil
-}
-
-// beginEnding records a call that may end leases of the pool.
-func (k *checker) beginEnding(c *call, e *ending) {
+// beginEnding records a call that may end the pool's leases of one owner, or all if
+// owner is "".
+func (k *checker) beginEnding(c *call, owner string) {
 	p := c.facts.pool
-	e.from, e.until = k.s.now, never
+	e := &ending{from: k.s.now, until: never, owner: owner}
 	p.endings = append(p.endings, e)
 	c.facts.ending = e
 	for _, l := range p.leases {
-		if e.ends(l) {
+		if owner == "" || l.owner == owner {
 			l.mayEnd(k.s.now)
 		}
 	}
@@ -282,7 +251,6 @@ func (k *checker) configured(p *poolTruth, before, after *entry.Entry) {
 		k.s.met.add("pool restored")
 	}
 	if after.Marker == before.Marker && after.Config.Generation == before.Config.Generation {
-		k.reconfigured(p, before, after)
 		return
 	}
 	k.unregistered(p, before, after)

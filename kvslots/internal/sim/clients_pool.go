@@ -47,8 +47,6 @@ func (o *operator) betweenChanges() {
 		o.finish()
 	case o.chance(o.s.plan.Clients.Administer):
 		o.think(o.step)
-	case o.chance(o.s.plan.Clients.Operate):
-		o.operate()
 	case o.chance(0.1):
 		o.ask(peer.ReadStats{}, func(*call) { o.think(o.betweenChanges) })
 	default:
@@ -106,7 +104,6 @@ func (b *borrower) step() {
 	}
 	b.pool = poolID(b.rng.IntN(b.s.plan.Clients.Pools))
 	r := b.s.newBorrow(b.pool)
-	r.Label = b.name
 	r.TTL, r.Wait = b.ttl(), b.wait()
 	granted := func(c *call) {
 		if c.answer.Err != nil {

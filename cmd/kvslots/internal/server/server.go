@@ -54,6 +54,7 @@ type server struct {
 
 	access    *access
 	ln        *net.TCPListener
+	tcp       *dflockdListener // nil without
 	waiting   *standby
 	nats      *backend
 	store     *kvslots.Store
@@ -83,6 +84,10 @@ func (s *server) run(stop, hurry context.Context) (err error) {
 	}
 	defer ln.Close()
 	s.ln = ln.(*net.TCPListener)
+	if s.tcp, err = listenDflockd(s.settings.TCPAddr); err != nil {
+		return err
+	}
+	defer s.tcp.close()
 	stopDebug, err := startDebug(s.settings.DebugAddr, s.log)
 	if err != nil {
 		return err
@@ -113,6 +118,7 @@ func (s *server) lend(stop, hurry context.Context) (err error) {
 	})()
 	s.functions = s.newFunctions()
 	defer func() { err = errors.Join(err, closing(s.functions.Close)) }()
+	s.newDflockd()
 	finishers := []gateway.Finisher{s.functions}
 	if s.nats.service != nil {
 		service, err := s.startService()
@@ -122,8 +128,12 @@ func (s *server) lend(stop, hurry context.Context) (err error) {
 		defer func() { err = errors.Join(err, closing(service.Close)) }()
 		finishers = []gateway.Finisher{service, s.functions} // the service first, since its requests call functions
 	}
+	if s.tcp != nil {
+		finishers = append([]gateway.Finisher{s.tcp}, finishers...)
+	}
 	s.logListening()
 	gw := s.newGateway(finishers)
+	s.tcp.start()
 	s.manager.ready("serving HTTP at " + s.ln.Addr().String())
 	defer s.manager.watch(s.nats.alive(s.store))()
 	return s.serve(stop, hurry, gw)
@@ -132,6 +142,9 @@ func (s *server) lend(stop, hurry context.Context) (err error) {
 // logListening logs the addresses. The message and the field http are a contract.
 func (s *server) logListening() {
 	attrs := []any{"http", s.ln.Addr().String(), "version", s.version, "sync", s.nats.sync}
+	if s.tcp != nil {
+		attrs = append(attrs, "tcp", s.tcp.ln.Addr().String())
+	}
 	if s.nats.server == nil {
 		attrs = append(attrs, "nats", s.nats.nc.ConnectedUrlRedacted())
 	} else {
@@ -143,16 +156,21 @@ func (s *server) logListening() {
 	s.log.Info("listening", attrs...)
 }
 
-// serve serves HTTP until stop ends, then drains until hurry ends.
+// serve serves HTTP and TCP until stop ends, then drains until hurry ends.
 func (s *server) serve(stop, hurry context.Context, gw *gateway.Gateway) error {
 	served := make(chan error, 1)
 	go func() { served <- gw.Serve(s.ln) }()
-	select {
-	case err := <-served: // the listener failed: the gateway gets no more requests
+	failed := func(transport string, err error) error { // a listener: the gateway gets no more requests
 		s.manager.stopping("failed")
 		hurried, cancel := context.WithCancel(hurry)
 		cancel()
-		return errors.Join(fmt.Errorf("HTTP: %w", err), gw.Drain(hurried))
+		return errors.Join(fmt.Errorf("%s: %w", transport, err), gw.Drain(hurried))
+	}
+	select {
+	case err := <-served:
+		return failed("HTTP", err)
+	case err := <-s.tcp.failed():
+		return errors.Join(failed("TCP", err), <-served)
 	case <-stop.Done():
 		s.manager.stopping("draining")
 		s.log.Info("draining", "wait_ms", s.settings.DrainWait.Milliseconds())

@@ -28,16 +28,16 @@ func (s *server) newGateway(finishers []gateway.Finisher) *gateway.Gateway {
 	c := s.httpConfig()
 	c.Store, c.Sync, c.DrainWait = s.store, s.nats.sync, s.settings.DrainWait
 	c.Lending, c.Finishers = s.lending, finishers
-	sessions := dflockd.Config{Lending: s.lending, Turns: s.turns, SessionTimes: s.settings.Sessions, Logger: s.log}
-	if s.nats.server != nil {
-		sessions.Clients = s.nats.server.Clients().NumClients
-	}
+	sessions := dflockd.Config{Lending: s.lending, Turns: s.turns, SessionTimes: s.settings.Sessions, Clients: s.clients, Logger: s.log}
 	c.Dialects = []gateway.Dialect{library.New(s.store, s.lending, s.log), dflockd.New(s.store, sessions), s.functions}
 	longest := s.settings.Store().MaxWait.Seconds()
 	c.Collectors = slices.Concat(c.Collectors, s.nats.collectors(), []prometheus.Collector{
 		metrics.Store(s.store.Metrics),
 		metrics.Gauge("kvslots_max_wait_seconds", "The longest wait for a slot: --max-wait.", nil, func() float64 { return longest }),
 	})
+	if s.tcp != nil {
+		c.Collectors = append(c.Collectors, s.tcp.Collectors()...)
+	}
 	return gateway.New(c)
 }
 

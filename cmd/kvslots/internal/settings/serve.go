@@ -29,6 +29,10 @@ type Serve struct {
 	httpHosts     string // a list
 	httpProxies   string // a list
 
+	TCPAddr     string // "" without
+	tcpInsecure bool
+	autoRelease bool
+
 	maxConnections, maxConnectionsPerIP int
 	Waits                               gateway.WaitLimits
 	DrainWait                           time.Duration
@@ -74,6 +78,9 @@ func DefaultServe() *Serve {
 		HTTPAddr:  "127.0.0.1:8080",
 		Token:     Token{again: true},
 		ReadToken: Token{again: true, flag: ReadTokenFlag},
+
+		autoRelease: true,
+
 		DrainWait: 2 * time.Second,
 		DataDir:   defaultDataDir,
 		sync:      string(natsembed.SyncAlways),
@@ -97,7 +104,7 @@ func (s *Serve) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(address(&s.HTTPAddr), "http-addr", "listen for HTTP on this address; port 0 picks a free one")
 	flags.Var(port(&s.HTTPAddr), "http-port", "listen for HTTP on this port of 127.0.0.1, instead of --http-addr")
 	s.TLS.addFlags(flags)
-	s.Token.addFlags(flags, "bearer token that HTTP requests must have")
+	s.Token.addFlags(flags, "bearer token that HTTP requests must have, and the first request of a connection at --tcp-addr")
 	s.ReadToken.addFlags(flags, "another bearer token, of clients that may read what operators read, statistics and metrics, and change nothing")
 	flags.BoolVar(&s.httpInsecure, "http-insecure", s.httpInsecure, "accept every HTTP client, including those on other machines")
 	flags.Var(Decimal(&s.httpRateLimit, 0.001, 1e6), "http-rate-limit", "HTTP requests a second from each client address; 0 means no limit")
@@ -105,8 +112,11 @@ func (s *Serve) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(origins(&s.httpOrigins), "http-cors-allowed-origins", "accept requests from web pages of these origins (comma-separated; * means any)")
 	flags.Var(hostNames(&s.httpHosts), "http-allowed-hosts", "names that HTTP requests may have in Host, besides addresses and localhost (comma-separated); checked on loopback without a token, or if given")
 	flags.Var(networks(&s.httpProxies), "trusted-proxies", "networks of proxies whose X-Forwarded-For or Forwarded names the client (comma-separated addresses or CIDRs)")
-	flags.Var(Number(&s.maxConnections, 0, math.MaxInt32), "max-connections", "maximum of HTTP connections; 0 means what the limit of open files allows")
-	flags.Var(Number(&s.maxConnectionsPerIP, 0, math.MaxInt32), "max-connections-per-ip", "maximum of HTTP connections of each client address; 0 means no limit")
+	flags.Var(address(&s.TCPAddr), "tcp-addr", "listen for dflockd's TCP protocol on this address, with the token and the certificate of the HTTP listener")
+	flags.BoolVar(&s.tcpInsecure, "tcp-insecure", s.tcpInsecure, "accept every client at --tcp-addr, including those on other machines")
+	flags.BoolVar(&s.autoRelease, "auto-release-on-disconnect", s.autoRelease, "release what a connection at --tcp-addr holds when it is closed; otherwise it stays until its lease ends")
+	flags.Var(Number(&s.maxConnections, 0, math.MaxInt32), "max-connections", "maximum of connections over HTTP and at --tcp-addr; 0 means what the limit of open files allows")
+	flags.Var(Number(&s.maxConnectionsPerIP, 0, math.MaxInt32), "max-connections-per-ip", "maximum of such connections of each client address; 0 means no limit")
 	flags.Var(Number(&s.Waits.Total, 0, math.MaxInt32), "max-waiters-total", "maximum of requests that wait at this gateway; 0 means no limit")
 	flags.Var(Number(&s.store.MaxPoolWaiters, 0, math.MaxInt32), "max-waiters-per-pool", "maximum of requests that wait for each pool; 0 means no limit")
 	flags.Var(Number(&s.Waits.PerIP, 0, math.MaxInt32), "max-waiters-per-ip", "maximum of requests of each client address that wait at this gateway; 0 means no limit")

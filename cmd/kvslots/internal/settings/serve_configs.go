@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/dflockdtcp"
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
@@ -48,6 +49,11 @@ func (s *Serve) proxies() []netip.Prefix {
 // Service returns the configuration of the service over NATS.
 func (s *Serve) Service() natsapi.Config {
 	return natsapi.Config{SessionTimes: s.Sessions, ReplyPrefixes: splitList(s.replyPrefixes)}
+}
+
+// TCP returns the configuration of dflockd's TCP protocol.
+func (s *Serve) TCP() dflockdtcp.Config {
+	return dflockdtcp.Config{SessionTimes: s.Sessions, KeepOnDisconnect: !s.autoRelease}
 }
 
 // Forrst returns the configuration of calls of functions.

@@ -14,6 +14,7 @@ func (s *Serve) check(flags *pflag.FlagSet, stdin io.Reader) error {
 	var found problems
 	found.when(s.httpRateBurst != 0 && s.httpRateLimit == 0, "--http-rate-burst needs --http-rate-limit")
 	found.add(s.checkAccess())
+	found.add(s.checkTCP(flags))
 	if s.NATS.URL == "" {
 		found.add(s.checkEmbedded(flags))
 	} else {
@@ -40,7 +41,18 @@ func (s *Serve) checkAccess() error {
 	return nil
 }
 
-// controlsAccess reports whether HTTP clients must authenticate. TLS without client
+func (s *Serve) checkTCP(flags *pflag.FlagSet) error {
+	var found problems
+	if s.TCPAddr == "" {
+		found.each(given(flags, "tcp-insecure"), "needs --tcp-addr")
+	} else if !IsLoopback(s.TCPAddr) && !s.controlsAccess() && !s.tcpInsecure {
+		return Usagef("--tcp-addr can be reached from other machines, and would accept every client: give --auth-token-file or --auth-token, " +
+			"or --tls-client-ca to require client certificates; or --tcp-insecure")
+	}
+	return found.err()
+}
+
+// controlsAccess reports whether clients over HTTP and TCP must authenticate. TLS without client
 // certificates encrypts, and accepts every client.
 func (s *Serve) controlsAccess() bool { return s.Token.Given() || s.TLS.clientCA != "" }
 

@@ -65,8 +65,8 @@ type ServerTLS struct {
 }
 
 func (s *ServerTLS) addFlags(flags *pflag.FlagSet) {
-	s.keyPair.addFlags(flags, "file with the certificate of the HTTP listener, which then accepts TLS only; read again when it changes")
-	flags.StringVar(&s.clientCA, "tls-client-ca", "", "file with certificate authorities, one of which must have issued each HTTP client's certificate")
+	s.keyPair.addFlags(flags, "file with the certificate of the HTTP listener and of --tcp-addr, which then accept TLS only; read again when it changes")
+	flags.StringVar(&s.clientCA, "tls-client-ca", "", "file with certificate authorities, one of which must have issued the certificate of each client over HTTP and at --tcp-addr")
 }
 
 func (s *ServerTLS) check() error {

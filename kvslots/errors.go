@@ -184,9 +184,9 @@ func (e *NoSlotError) Error() string { return ErrNoSlot.Error() }
 func (e *NoSlotError) Unwrap() error { return ErrNoSlot }
 
 // refused returns the error of a call that takes a slot.
-func refused(err error, place int) error {
+func refused(err error, place int32) error {
 	if place > 0 && errors.Is(err, ErrNoSlot) {
-		return &NoSlotError{place}
+		return &NoSlotError{int(place)}
 	}
 	return err
 }

@@ -59,10 +59,12 @@ func (s *Store) follow(ctx context.Context, r peer.Follow) error {
 	c.Wait(ctx)
 	a, err := c.Answer()
 	switch {
-	case a.Ended == ErrNotHeld && a.Cause == entry.Expired:
+	case a.Ended == nil:
+		return err
+	case a.Ended.Why == ErrNotHeld && a.Ended.Cause == entry.Expired:
 		return ErrExpired
-	case a.Ended == ErrNotHeld && a.Cause == entry.Evicted:
+	case a.Ended.Why == ErrNotHeld && a.Ended.Cause == entry.Evicted:
 		return ErrEvicted
 	}
-	return cmp.Or(a.Ended, err)
+	return cmp.Or(a.Ended.Why, err)
 }

@@ -166,15 +166,15 @@ func (b *borrow) finish(a Answer) {
 }
 
 // rank returns the place in line that the borrow has, or would get, from 1.
-func (b *borrow) rank() int {
+func (b *borrow) rank() int32 {
 	pool := b.p.view.Pool(b.pool.id)
 	if pool == nil {
 		return 0
 	}
 	if t := pool.Ticket(b.ticket.place); t != nil {
-		return t.Rank()
+		return int32(t.Rank())
 	}
-	return pool.Waiting() + 1
+	return int32(pool.Waiting() + 1)
 }
 
 // requeue puts a borrow whose claim failed back in line. It goes back to the queue if

@@ -24,8 +24,8 @@ func TestEvict(t *testing.T) {
 	if d := h.must(peer.Evict{Pool: pool, Fence: fence}).Detail; len(d.Holders) != 1 || d.Holders[0].Label != "stuck" || d.Holders[0].Fence != fence {
 		t.Errorf("ended: %+v", d)
 	}
-	if a := h.granted(follower); a.Cause != entry.Evicted {
-		t.Errorf("the cause is %v", a.Cause)
+	if a := h.granted(follower); a.Ended.Cause != entry.Evicted {
+		t.Errorf("the cause is %v", a.Ended.Cause)
 	}
 	h.wantError(h.begin(peer.Renew{Held: peer.Held{Pool: pool, Lease: first.Lease}, TTL: time.Hour}), peer.ErrNotHeld)
 	h.granted(next)

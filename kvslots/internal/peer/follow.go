@@ -32,7 +32,7 @@ func (p *follows) begin(c *call, r Follow) {
 		drop(p.byHash, by, f)
 		a := Answer{Err: why}
 		if why == nil {
-			a.Ended, a.Cause = f.over(), f.cause
+			a.Ended = &Ended{f.over(), f.cause}
 		}
 		c.answer(a)
 	}

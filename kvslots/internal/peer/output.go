@@ -43,13 +43,18 @@ type Answer struct {
 	Grant    Grant
 	Queued   bool // Enqueue: the session has a ticket in the line
 	Returned bool
+	Place    int32 // with ErrNoSlot: the place in line that the borrow had, or would have got, from 1
 	State    State
-	Owned    OwnedState
+	Owned    *OwnedState
 	Stats    *Stats
 	Detail   *PoolDetail
-	Place    int         // with ErrNoSlot: the place in line that the borrow had, or would have got, from 1
-	Cause    entry.Cause // of Follow: more about ErrNotHeld in Ended, if that is known
-	Ended    error       // Follow: why it has ended: ErrSessionGone, ErrNoPool or ErrNotHeld
+	Ended    *Ended // Follow
+}
+
+// Ended says why something has ended that a call has followed.
+type Ended struct {
+	Why   error       // ErrSessionGone, ErrNoPool or ErrNotHeld
+	Cause entry.Cause // more about ErrNotHeld, if that is known
 }
 
 // Grant is a lease that was granted or renewed.

@@ -61,7 +61,7 @@ func (p *pools) inspectOwned(c *call, r InspectOwned) {
 			c.answer(Answer{Err: ErrNotHeld})
 			return
 		}
-		c.answer(Answer{Owned: OwnedState{
+		c.answer(Answer{Owned: &OwnedState{
 			Owner: s.Value.Owner, Fence: s.Fence, Age: max(0, p.now.Sub(s.Granted)), EndsIn: max(0, s.Ends.Sub(p.now)),
 		}})
 	})

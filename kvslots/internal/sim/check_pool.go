@@ -166,6 +166,9 @@ func (k *checker) inspectedOwned(c *call) {
 		return
 	}
 	a := c.answer.Owned
+	if a == nil {
+		a = &peer.OwnedState{}
+	}
 	for _, l := range c.facts.certainLeases {
 		if !l.certainlyLive(c.end) {
 			continue

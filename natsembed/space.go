@@ -72,24 +72,17 @@ func (s *Server) measure() {
 	s.setRoom(r.lack(s.Room() != nil))
 }
 
-// Space is how much of the disk is used, in bytes.
-type Space struct {
-	Store uint64 // by the entries of the streams
-	Free  uint64 // what this process may still use
-	Disk  uint64 // the size of the disk
-}
-
-// Space measures the disk of the data directory.
-func (s *Server) Space() (Space, error) {
-	free, size, err := diskSpace(s.dir.path)
-	if err != nil {
-		return Space{}, err
+// Space measures the disk of the data directory: how many bytes the entries of the streams take,
+// how many this process may still use, and the size of the disk.
+func (s *Server) Space() (store, free, disk uint64, err error) {
+	if free, disk, err = diskSpace(s.dir.path); err != nil {
+		return 0, 0, 0, err
 	}
 	info, err := s.nats().Jsz(nil)
 	if err != nil {
-		return Space{}, err
+		return 0, 0, 0, err
 	}
-	return Space{info.Store, free, size}, nil
+	return info.Store, free, disk, nil
 }
 
 func (s *Server) setRoom(lack error) { s.lack.Store(&lack) }

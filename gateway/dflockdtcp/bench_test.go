@@ -27,11 +27,15 @@ func BenchmarkPairs(b *testing.B) {
 }
 
 func benchmarkPairs(b *testing.B, sync natsembed.Sync) {
-	srv, err := natsembed.Start(b.Context(), natsembed.Config{DataDir: b.TempDir(), Sync: sync, Logger: logtest.Logger()})
+	dir := b.TempDir()
+	srv, err := natsembed.Start(b.Context(), natsembed.Config{DataDir: dir, Sync: sync, Logger: logtest.Logger()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { srv.Close() })
+	b.Cleanup(func() {
+		srv.Close()
+		logtest.SearchDir(dir)
+	})
 	store, _ := gatewaytest.OpenStore(b, srv.Connect, kvslots.Config{Embedded: srv})
 	f := openFixture(b, store)
 	http1 := &http.Client{Transport: &http.Transport{}}

@@ -1,19 +1,15 @@
 package metrics
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/kvslots/kvslots/natsembed"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // Space returns the metrics of the disk of an embedded server. measure is
 // natsembed.Server.Space; it is called once for each scrape.
-func Space(measure func() (natsembed.Space, error)) prometheus.Collector {
+func Space(measure func() (store, free, disk uint64, err error)) prometheus.Collector {
 	return spaceMetrics{measure}
 }
 
 type spaceMetrics struct {
-	measure func() (natsembed.Space, error)
+	measure func() (store, free, disk uint64, err error)
 }
 
 var (
@@ -31,11 +27,11 @@ func (spaceMetrics) Describe(to chan<- *prometheus.Desc) {
 
 // Collect sends the metrics of one measurement, or none if it fails.
 func (c spaceMetrics) Collect(to chan<- prometheus.Metric) {
-	s, err := c.measure()
+	store, free, disk, err := c.measure()
 	if err != nil {
 		return
 	}
-	to <- prometheus.MustNewConstMetric(storeBytes, prometheus.GaugeValue, float64(s.Store))
-	to <- prometheus.MustNewConstMetric(diskFree, prometheus.GaugeValue, float64(s.Free))
-	to <- prometheus.MustNewConstMetric(diskSize, prometheus.GaugeValue, float64(s.Disk))
+	to <- prometheus.MustNewConstMetric(storeBytes, prometheus.GaugeValue, float64(store))
+	to <- prometheus.MustNewConstMetric(diskFree, prometheus.GaugeValue, float64(free))
+	to <- prometheus.MustNewConstMetric(diskSize, prometheus.GaugeValue, float64(disk))
 }

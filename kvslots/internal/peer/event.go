@@ -46,6 +46,7 @@ type scene struct {
 	on      bool // the peer is watched, and its view live
 	kind    entry.Kind
 	was     bool // the slot was lent, the ticket stood, the session lived, or the pool existed
+	untold  bool // the grant of the lease was not told
 	event   Event
 	config  entry.ConfigValue
 	session entry.SessionValue
@@ -63,8 +64,9 @@ func (k *kernel) lookBefore(e *entry.Entry) (s scene) {
 			s.config = pool.Config
 		}
 	case entry.Slot:
-		if held := pool.Slot(e.Key.N); held != nil && held.Live() && held.Verdict() != rules.Void {
-			s.was = true
+		// A void claim that nobody has withdrawn in time was granted: its peer passes over other tickets.
+		if held := pool.Slot(e.Key.N); held != nil && held.Live() && (held.Verdict() != rules.Void || !held.InDoubt(k.now)) {
+			s.was, s.untold = true, held.Verdict() == rules.Void
 			s.event = k.leaseEvent(held)
 		}
 	case entry.Ticket:
@@ -84,6 +86,16 @@ func (k *kernel) leaseEvent(s *rules.Slot) Event {
 	return Event{Position: s.Position, Fence: s.Fence, Label: s.Label(), Took: max(0, k.now.Sub(s.Granted))}
 }
 
+// grantEvent returns the event of a grant, which says how long its borrower has waited.
+func (k *kernel) grantEvent(s *rules.Slot) Event {
+	granted := k.leaseEvent(s)
+	granted.Took = 0
+	if t := s.Pool.Ticket(s.Value.Ticket); t != nil {
+		granted.Took = max(0, k.now.Sub(t.Seen))
+	}
+	return granted
+}
+
 // tell makes the events of an entry that was applied.
 func (k *kernel) tell(e *entry.Entry, s *scene) {
 	if !s.on || k.feed.mode != live {
@@ -95,16 +107,14 @@ func (k *kernel) tell(e *entry.Entry, s *scene) {
 		k.tellConfig(e, pool, s)
 	case entry.Slot:
 		held := pool.Slot(e.Key.N)
-		switch {
+		switch lent := !e.Marker && held.Live() && held.Verdict() != rules.Void; { // if it is withdrawn, an event says so
+		case lent && (!s.was || s.untold || s.event.Fence != held.Fence):
+			k.event(e, pool, Granted, k.grantEvent(held))
+		case e.Marker && s.was && s.untold:
+			k.event(e, pool, Granted, s.event)
+			fallthrough
 		case e.Marker && s.was:
 			k.event(e, pool, [...]EventKind{entry.NoCause: Returned, entry.Expired: LeaseOver, entry.Evicted: LeaseEvicted}[e.Cause], s.event)
-		case !e.Marker && e.Slot.Fence == 0 && held.Live() && held.Verdict() != rules.Void: // if it is withdrawn, an event says so
-			granted := k.leaseEvent(held)
-			granted.Took = 0
-			if t := pool.Ticket(held.Value.Ticket); t != nil {
-				granted.Took = max(0, k.now.Sub(t.Seen))
-			}
-			k.event(e, pool, Granted, granted)
 		}
 	case entry.Ticket:
 		t := pool.TicketAt(e.Key)

@@ -60,6 +60,12 @@ var answers = map[string]answerKinds{
 	"Ping":          {often: []error{peer.ErrSessionGone, peer.ErrUnavailable, errCrashed}, rare: []error{peer.ErrClosed}},
 	"EndSession":    {often: []error{peer.ErrSessionGone, peer.ErrUnavailable}, rare: []error{peer.ErrClosed, errCrashed}},
 	"ReadStats":     {often: []error{peer.ErrUnavailable}, rare: []error{peer.ErrClosed, errCrashed}},
+	"ReadPools":     {rare: []error{peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
+	"ReadPool":      {often: []error{peer.ErrNoPool}, rare: []error{peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
+	"ReadPlace":     {often: []error{peer.ErrNotInLine}, rare: []error{peer.ErrNoPool, peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
+	"ReadLease":     {often: []error{peer.ErrNotHeld}, rare: []error{peer.ErrNoPool, peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
+	"SetOut":        {often: []error{peer.ErrNoPool, peer.ErrNoPosition}, rare: []error{peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
+	"Evict":         {often: []error{peer.ErrNotHeld, peer.ErrOtherHolder}, rare: []error{peer.ErrNoPool, peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
 	"Follow":        {rare: []error{peer.ErrClosed, errCrashed}},
 	"Confirm":       {rare: []error{peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
 }

@@ -155,6 +155,16 @@ func targetOf(r peer.Request) target {
 		return target{pool: r.Pool}
 	case peer.Delete:
 		return target{pool: r.Pool}
+	case peer.ReadPool:
+		return target{pool: r.Pool}
+	case peer.ReadPlace:
+		return target{pool: r.Pool}
+	case peer.ReadLease:
+		return target{pool: r.Pool, lease: r.Lease}
+	case peer.Evict:
+		return target{pool: r.Pool}
+	case peer.SetOut:
+		return target{pool: r.Pool}
 	case peer.Ping:
 		return target{session: r.Session}
 	case peer.EndSession:

@@ -53,10 +53,11 @@ type checker struct {
 	marks        markChecker
 	caps         capChecker
 	keys         map[entry.Hash]*requestKey
+	evictions    map[claimKey]bool // the leases that calls of Evict have named
 }
 
 func newChecker(s *Simulation) *checker {
-	k := &checker{s: s, openCalls: map[uint64]*call{}, pools: map[entry.Hash]*pool{}, sessions: map[entry.Hash]*session{}, keys: map[entry.Hash]*requestKey{}}
+	k := &checker{s: s, openCalls: map[uint64]*call{}, pools: map[entry.Hash]*pool{}, sessions: map[entry.Hash]*session{}, keys: map[entry.Hash]*requestKey{}, evictions: map[claimKey]bool{}}
 	k.lines = lineChecker{checker: k, lastStall: map[entry.Hash]Instant{}}
 	k.losses = lossChecker{checker: k}
 	k.catchUps = catchUpChecker{checker: k, brokenAt: map[*node]Instant{}}
@@ -227,7 +228,7 @@ func (k *checker) checkNoSlot(c *call) {
 	if w.minFree > 0 {
 		k.wrong(c, fmt.Sprintf("%d slots were free and unclaimed all the time", w.minFree))
 	}
-	if t := &c.target; t.named && w.taken.max == 0 && w.waiting.max == 0 && w.maxRivals == 0 {
+	if t := &c.target; t.named && w.taken.max == 0 && w.waiting.max == 0 && w.maxRivals == 0 && !w.wasOut {
 		k.wrong(c, "no slot was taken, and no ticket was in line")
 	}
 	if took := c.end.Sub(c.start); took < c.target.wait-time.Millisecond && c.gaveUp == 0 {

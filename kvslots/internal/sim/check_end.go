@@ -24,6 +24,9 @@ func (k *checker) checkEnd() {
 		}
 		switch e.Key.Kind {
 		case entry.Config:
+			if len(e.Config.Out) > 0 { // which the pool has to remember
+				continue
+			}
 			if e.Config.Named() && k.s.server.stream.Met(stream.Revived) == 0 {
 				k.s.fail("left over", "the configuration of an unused name remains: %s", describeEntry(&e))
 			}
@@ -46,6 +49,9 @@ func (k *checker) checkEnd() {
 	for _, n := range k.s.nodes {
 		if n.peer == nil {
 			continue
+		}
+		if !k.s.lossySoFar() {
+			n.events.checkEnd()
 		}
 		if err := n.peer.Status(n.clock()); err != nil && k.s.plan.Net.Spikes == 0 {
 			k.s.fail("status", "%s is not ready long after the last fault: %v", n.name(), err)

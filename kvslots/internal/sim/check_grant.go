@@ -52,8 +52,10 @@ func (k *checker) newLease(c *call, hash entry.Hash) *lease {
 		claimedAt: k.s.now, grantedAt: k.s.now, promisedAt: k.s.now, promisedUntil: c.node.simTime(g.At).Add(g.TTL), mayEndFrom: never, overSince: never,
 	}
 	switch r := c.request.(type) {
+	case peer.Borrow:
+		l.label = r.Label
 	case peer.Acquire:
-		l.owner, l.terms = r.Owner, terms(r.Resource)
+		l.owner, l.terms, l.label = r.Owner, terms(r.Resource), r.Label
 	case peer.Enqueue:
 		l.terms = terms(r.Resource)
 	}
@@ -64,7 +66,7 @@ func (k *checker) newLease(c *call, hash entry.Hash) *lease {
 		l.mayEnd(l.session.endingSince)
 	}
 	for _, e := range l.pool.endings {
-		if e.until >= c.start && (e.owner == "" || e.owner == l.owner) {
+		if e.until >= c.start && e.ends(l) {
 			l.mayEnd(max(e.from, c.start))
 		}
 	}
@@ -112,6 +114,9 @@ func (k *checker) checkClaim(c *call, l *lease, claimed claim) {
 	if l.position >= count {
 		k.s.fail("over-issue", "call %d was granted position %d of %d", c.id, l.position, count)
 	}
+	if claimed.isOut && !late {
+		k.s.fail("out of service", "call %d was granted position %d, which was out of service", c.id, l.position)
+	}
 	if !claimed.ticketStood {
 		k.s.fail("ticket", "call %d was granted a claim for a ticket that was not in line", c.id)
 	}
@@ -136,7 +141,7 @@ func (k *checker) checkClaim(c *call, l *lease, claimed claim) {
 		}
 		k.checkOverlap(c, l, o)
 	}
-	if live > count {
+	if live+claimed.idleOut > count && !(late && live <= count) {
 		k.s.fail("over-issue", "with the grant of call %d, %d leases are live, of %d slots", c.id, live, count)
 	}
 	k.checkOrder(c, claimed, before)
@@ -162,7 +167,7 @@ func (k *checker) checkOverlap(c *call, l, o *lease) {
 // peers pass a ticket over when its peer could have claimed for 1 s and did not, which
 // happens only with a fault or a late view.
 func (k *checker) checkOrder(c *call, claimed claim, live int) {
-	free := claimed.count - live
+	free := claimed.count - claimed.idleOut - live
 	if claimed.ticketsAhead == 0 || claimed.undisturbed < free || k.s.maxLatency() > 400*time.Millisecond {
 		return
 	}
@@ -226,7 +231,7 @@ func (k *checker) checkStall(c *call) {
 	if t.named && !p.registered() {
 		s.fail("stall", "call %d of %s has waited for %v for a name that is not registered", c.id, c.client, s.now.Sub(c.start))
 	}
-	if free := p.size() - len(p.slots); free > 0 {
+	if free := p.free(); free > 0 {
 		s.fail("stall", "call %d of %s has waited for %v, and %d of %d slots have been free for %v",
 			c.id, c.client, s.now.Sub(c.start), free, p.size(), s.now.Sub(since))
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -16,6 +17,8 @@ type pool struct {
 	endings    []*ending
 	adminCalls int     // registrations and deletions under way
 	adminUntil Instant // until when earlier ones may take effect
+	setOuts    int     // calls of SetOut under way
+	outUntil   Instant // until when earlier ones may take effect
 }
 
 // lease is what a client has learnt of a lease. overSince and mayEndFrom are never
@@ -28,6 +31,7 @@ type lease struct {
 	revision      uint64 // of its claim
 	session       *session
 	owner         string
+	label         string
 	terms         entry.Terms
 	claimedAt     Instant // when its claim was written
 	grantedAt     Instant
@@ -58,6 +62,12 @@ func (l *lease) mayEnd(now Instant) {
 type ending struct {
 	from, until Instant
 	owner       string // the owner whose leases end; "" for all
+	position    int
+	fence       uint64 // the lease of the position that ends; 0 for all
+}
+
+func (e *ending) ends(l *lease) bool {
+	return (e.owner == "" || e.owner == l.owner) && (e.fence == 0 || e.fence == l.fence && e.position == l.position)
 }
 
 func (k *checker) pool(id entry.Hash) *pool {
@@ -82,6 +92,10 @@ func (k *checker) beginLease(c *call) {
 		if l != nil {
 			l.mayEnd(now)
 		}
+	case peer.ReadLease:
+		if l != nil {
+			c.facts.certain, c.facts.over = l.certainlyLive(now), l.overSince < now
+		}
 	case peer.Renew:
 		if l != nil {
 			c.facts.certain, c.facts.over = l.certainlyLive(now), l.overSince < now
@@ -92,8 +106,20 @@ func (k *checker) beginLease(c *call) {
 	case peer.Inspect, peer.InspectOwned:
 		c.facts.certainLeases = k.certainLeases(c.facts.pool)
 	case peer.Delete:
-		k.beginEnding(c, "")
+		k.beginEnding(c, &ending{})
 		c.facts.pool.adminCalls++
+	case peer.Evict:
+		c.facts.lease = c.facts.pool.leaseWith(r.Position, r.Fence)
+		if l := c.facts.lease; l != nil {
+			c.facts.certain, c.facts.over = l.certainlyLive(now), l.overSince < now
+		}
+		k.beginEnding(c, &ending{position: r.Position, fence: r.Fence})
+		k.doubtPlaces(c.facts.pool.id)
+		k.evictions[claimKey{rules.SlotKey(r.Pool, r.Position), r.Fence}] = true
+	case peer.ReadPool:
+		c.facts.certainLeases = k.certainLeases(c.facts.pool)
+	case peer.SetOut:
+		c.facts.pool.setOuts++
 	case peer.Register:
 		c.facts.pool.adminCalls++
 	case peer.ReleaseOwned:
@@ -102,19 +128,28 @@ func (k *checker) beginLease(c *call) {
 		if r.Force {
 			owner = ""
 		}
-		k.beginEnding(c, owner)
+		k.beginEnding(c, &ending{owner: owner})
 	}
 }
 
-// beginEnding records a call that may end the pool's leases of one owner, or all if
-// owner is "".
-func (k *checker) beginEnding(c *call, owner string) {
+// leaseWith returns the latest lease with a position and a fence, or nil.
+func (p *pool) leaseWith(position int, fence uint64) *lease {
+	for _, l := range slices.Backward(p.leases) {
+		if l.position == position && l.fence == fence {
+			return l
+		}
+	}
+	return nil
+}
+
+// beginEnding records a call that may end leases of the pool.
+func (k *checker) beginEnding(c *call, e *ending) {
 	p := c.facts.pool
-	e := &ending{from: k.s.now, until: never, owner: owner}
+	e.from, e.until = k.s.now, never
 	p.endings = append(p.endings, e)
 	c.facts.ending = e
 	for _, l := range p.leases {
-		if owner == "" || l.owner == owner {
+		if e.ends(l) {
 			l.mayEnd(k.s.now)
 		}
 	}
@@ -160,6 +195,8 @@ func (k *checker) answeredLease(c *call) {
 		if l := c.facts.lease; l != nil && c.answer.Returned {
 			l.overSince = min(l.overSince, c.end)
 		}
+	case peer.ReadLease:
+		k.leaseRead(c)
 	case peer.Renew:
 		k.renewed(c, r)
 	case peer.Follow:
@@ -251,6 +288,7 @@ func (k *checker) configured(p *poolTruth, before, after *entry.Entry) {
 		k.s.met.add("pool restored")
 	}
 	if after.Marker == before.Marker && after.Config.Generation == before.Config.Generation {
+		k.reconfigured(p, before, after)
 		return
 	}
 	k.unregistered(p, before, after)

@@ -135,13 +135,13 @@ func (k *lineChecker) checkQueued(c *call) {
 // updateFree records since when a slot has been free, and which tickets were of the
 // generation in force.
 func (p *poolTruth) updateFree(now Instant) {
-	switch free := p.count() > len(p.slots); {
+	switch free := p.count() > 0 && p.free() > 0; {
 	case !free:
 		p.freeSince = 0
 	case p.freeSince == 0:
 		p.freeSince = now
 	}
-	if p.count() == 0 {
+	if p.config.Config.Closing || p.size() == 0 {
 		return
 	}
 	for _, t := range p.tickets {

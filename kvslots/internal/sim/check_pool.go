@@ -37,6 +37,14 @@ func (k *checker) answeredPool(c *call) {
 			k.wrong(c, "the pool is still registered")
 		}
 		k.deleted(c)
+	case peer.Evict:
+		k.evicted(c, r)
+	case peer.SetOut:
+		k.outSet(c, r)
+	case peer.ReadPool:
+		k.poolRead(c)
+	case peer.ReadPlace:
+		k.placeRead(c, r)
 	case peer.ReleaseOwned:
 		k.released(c, r)
 	case peer.InspectOwned:
@@ -51,6 +59,9 @@ func (k *checker) unregistered(p *poolTruth, before, after *entry.Entry) {
 		return
 	}
 	k.s.met.add("pool unregistered")
+	if len(before.Config.Out) > 0 {
+		k.s.fail("unregistered", "the pool has to remember what is out of service: %+v", before.Config.Out)
+	}
 	p.removedAt = k.s.now
 	for _, e := range p.slots {
 		if e.Revision < before.Revision && e.Slot.Generation == before.Config.Generation {

@@ -29,7 +29,7 @@ type poolSurvey struct {
 // reads reports whether a call reads the state of pools.
 func reads(r peer.Request) bool {
 	switch r.(type) {
-	case peer.Inspect, peer.ReadStats:
+	case peer.Inspect, peer.ReadStats, peer.ReadPool, peer.ReadPools:
 		return true
 	}
 	return false
@@ -107,7 +107,7 @@ func (r *survey) observe(t *truth, p *poolTruth) {
 		}
 	}
 	registered := 0
-	if p.registered() && (!p.config.Config.Named() || held+void+stands > 0) {
+	if p.registered() && (!p.config.Config.Named() || held+void+stands+len(p.config.Config.Out) > 0) {
 		registered = 1
 	}
 	o.add(registered, p.size(), held, stands)
@@ -138,8 +138,15 @@ func (k *checker) answeredReading(c *call) {
 	if c.answer.Err != nil || k.mayReflectLoss(c) || k.lastLoss > c.start || k.s.server.mayRevive() {
 		return
 	}
-	if _, inspects := c.request.(peer.Inspect); inspects {
+	switch c.request.(type) {
+	case peer.Inspect:
 		k.checkState(c, c.target.pool, c.answer.State)
+		return
+	case peer.ReadPool:
+		k.checkState(c, c.target.pool, c.answer.Detail.State)
+		for _, h := range c.answer.Detail.Holders {
+			k.checkHolder(c, c.target.pool, &h)
+		}
 		return
 	}
 	stats := c.answer.Stats
@@ -147,7 +154,7 @@ func (k *checker) answeredReading(c *call) {
 		k.wrong(c, "there are no statistics")
 		return
 	}
-	if !r.sessions.has(stats.Sessions) {
+	if _, all := c.request.(peer.ReadStats); all && !r.sessions.has(stats.Sessions) {
 		k.wrong(c, fmt.Sprintf("there were %+v client sessions, and not %d", r.sessions, stats.Sessions))
 	}
 	listed := map[entry.Hash]bool{}
@@ -177,7 +184,7 @@ func (k *checker) checkState(c *call, pool entry.Hash, a peer.State) {
 	// The claims that the answer may count: the statistics wait for no claim in doubt, and a state
 	// for a second of the claim's age, which is by the leader's clock if the peer has just loaded it.
 	void := 0
-	if _, inspects := c.request.(peer.Inspect); o != nil && (!inspects || o.voidSince.Add(rules.StallTime) <= c.decided || k.s.server.clockSteps > 0) {
+	if o != nil && (c.target.pool.IsZero() || o.voidSince.Add(rules.StallTime) <= c.decided || k.s.server.clockSteps > 0) {
 		void = o.void
 	}
 	switch {

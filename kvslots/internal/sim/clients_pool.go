@@ -47,6 +47,8 @@ func (o *operator) betweenChanges() {
 		o.finish()
 	case o.chance(o.s.plan.Clients.Administer):
 		o.think(o.step)
+	case o.chance(o.s.plan.Clients.Operate):
+		o.operate()
 	case o.chance(0.1):
 		o.ask(peer.ReadStats{}, func(*call) { o.think(o.betweenChanges) })
 	default:
@@ -104,6 +106,7 @@ func (b *borrower) step() {
 	}
 	b.pool = poolID(b.rng.IntN(b.s.plan.Clients.Pools))
 	r := b.s.newBorrow(b.pool)
+	r.Label = b.name
 	r.TTL, r.Wait = b.ttl(), b.wait()
 	granted := func(c *call) {
 		if c.answer.Err != nil {
@@ -131,6 +134,9 @@ func (b *borrower) step() {
 		return
 	}
 	key := borrowOf(b.s.newHash())
+	if b.chance(b.s.plan.Clients.Operate) {
+		b.s.after(b.upTo(r.Wait+time.Second), func() { b.ask(peer.ReadPlace{Pool: r.Pool, Request: key}, func(*call) {}) })
+	}
 	b.askWithKey(func(i int) peer.Request {
 		again := b.s.withKey(r, key)
 		if i > 0 && b.chance(0.3) {
@@ -153,6 +159,10 @@ func (b *borrower) follow(n *node) {
 // use is the client's step while it holds the lease.
 func (b *borrower) use() {
 	b.think(func() {
+		if b.chance(b.s.plan.Clients.Operate / 5) {
+			b.ask(peer.ReadLease{Held: peer.Held{Pool: b.pool, Lease: b.lease}}, func(*call) { b.use() })
+			return
+		}
 		switch n := b.rng.IntN(100); {
 		case b.s.ending || n < 60:
 			b.returnLease()

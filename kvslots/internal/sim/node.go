@@ -38,6 +38,7 @@ type node struct {
 	rebuildsAtLoss uint64     // its counter at the last loss of data
 	lastInput      Instant
 	steps          int // inputs at lastInput: shows whether inputs lead to new inputs without end
+	events         events
 }
 
 // maxInputs is more than any correct run needs.
@@ -75,6 +76,10 @@ func (n *node) start() {
 	}, n.clock())
 	if s.trace != nil {
 		s.tracef(n.name(), "begins")
+	}
+	n.events = events{node: n, held: map[claimKey]Instant{}, begun: s.now}
+	if s.plan.Clients.Operate > 0 {
+		n.peer.Watch(true)
 	}
 	n.addFeed()
 	n.drain()
@@ -173,6 +178,9 @@ func (n *node) drain() {
 		for _, l := range r.Logs {
 			n.s.tracef(n.name(), "logs %s: %s", l.Message, l.Reason)
 		}
+	}
+	for i := range r.Events {
+		n.events.note(&r.Events[i])
 	}
 	n.schedule(r.WakeAt)
 }

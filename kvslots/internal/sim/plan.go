@@ -70,6 +70,7 @@ type ClientPlan struct {
 	AtOnce               float64       // share of borrowers that renew as soon as they have a lease
 	Quiet                float64       // share of sessions whose clients send no ping while a call waits
 	Together             time.Duration // clients act at multiples of this duration; 0: at any time
+	Operate              float64       // share of an operator's steps between two changes that look at a pool, end a lease, or take a position out of service
 	Keyed                float64       // share of borrows with a request key, which clients repeat
 }
 
@@ -129,6 +130,7 @@ func Draw(seed uint64) Plan {
 	drawShares(&p)
 	drawRare(&p)
 	drawKeys(&p)
+	drawOperate(&p)
 	return p
 }
 
@@ -202,6 +204,15 @@ func drawKeys(p *Plan) {
 	if r.IntN(4) != 0 {
 		p.Grace = between(r, 200*time.Millisecond, 10*time.Second)
 	}
+}
+
+// drawOperate draws how much operators intervene.
+func drawOperate(p *Plan) {
+	r := rand.New(rand.NewPCG(p.Seed, 0x6f706572))
+	if r.IntN(4) != 0 {
+		return
+	}
+	p.Clients.Operate = 0.2 + 0.7*r.Float64()
 }
 
 // drawRare makes some plans one of the rare situations.

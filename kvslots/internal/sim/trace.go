@@ -150,6 +150,10 @@ func describeRequest(r peer.Request) string {
 		text += fmt.Sprintf(" count %d", r.Count)
 	case peer.ReleaseOwned:
 		text += fmt.Sprintf(" owner %q force %t", r.Owner, r.Force)
+	case peer.Evict:
+		text += fmt.Sprintf(" position %d fence %d", r.Position, r.Fence)
+	case peer.SetOut:
+		text += fmt.Sprintf(" position %d in service %t", r.Position, r.InService)
 	case peer.CreateSession:
 		text += fmt.Sprintf(" session %s idle %v", short(r.Session), r.Idle)
 	}

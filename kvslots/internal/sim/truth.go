@@ -44,6 +44,8 @@ type claim struct {
 	ticket           uint64      // the ticket that it serves; 0 for none
 	ticketStood      bool        // the ticket that it serves stood in the line
 	count            int         // the pool's count
+	idleOut          int         // positions out of service without a slot
+	isOut            bool        // its own position is out of service
 	void             bool        // whatever tickets are passed over, the claim is not good
 	freeBelow        int         // free positions below its own
 	ticketsAhead     int         // living tickets that stood before its own in the line
@@ -319,9 +321,9 @@ func (p *poolTruth) dropLease(lease entry.Hash) {
 
 // claim describes the pool at the moment when e takes a slot.
 func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
-	c := claim{at: s.now, revision: e.Revision, pool: p, position: e.Key.N, lease: e.Slot.Lease, ticket: e.Slot.Ticket, count: p.count(), ticketStood: e.Slot.Ticket == 0}
+	c := claim{idleOut: p.idleOut(), isOut: p.isOut(e.Key.N), at: s.now, revision: e.Revision, pool: p, position: e.Key.N, lease: e.Slot.Lease, ticket: e.Slot.Ticket, count: p.count(), ticketStood: e.Slot.Ticket == 0}
 	for i := range e.Key.N {
-		if _, taken := p.slots[i]; !taken {
+		if _, taken := p.slots[i]; !taken && !p.isOut(i) {
 			c.freeBelow++
 		}
 	}
@@ -346,7 +348,7 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 			live++
 		}
 	}
-	c.void = !s.server.truth.holds(p, e) || !c.ticketStood || c.position >= c.count || live > c.count || c.freeBelow > c.ticketsAhead
+	c.void = !s.server.truth.holds(p, e) || !c.ticketStood || c.position >= c.count || c.isOut || live+c.idleOut > c.count || c.freeBelow > c.ticketsAhead
 	return c
 }
 
@@ -380,14 +382,32 @@ func (p *poolTruth) size() int {
 	return p.config.Config.Count
 }
 
-// count returns the number of slots that may be taken: none while the pool is being
-// closed.
+// count returns the number of slots that may be taken, with those of positions out of service:
+// none while the pool is being closed, or is out of service.
 func (p *poolTruth) count() int {
-	if p.config.Config.Closing {
+	if p.config.Config.Closing || p.isOut(entry.WholePool) {
 		return 0
 	}
 	return p.size()
 }
+
+func (p *poolTruth) isOut(position int) bool {
+	_, out := p.config.Config.OutAt(position)
+	return out
+}
+
+// idleOut returns the number of positions that are out of service and have no slot.
+func (p *poolTruth) idleOut() (n int) {
+	for i := range p.size() {
+		if _, taken := p.slots[i]; !taken && (p.isOut(i) || p.isOut(entry.WholePool)) {
+			n++
+		}
+	}
+	return n
+}
+
+// free returns the number of slots that have no entry and are not out of service.
+func (p *poolTruth) free() int { return p.size() - len(p.slots) - p.idleOut() }
 
 // inForce returns the number of taken slots of the generation in force.
 func (p *poolTruth) inForce() (n int) {

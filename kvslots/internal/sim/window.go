@@ -16,6 +16,7 @@ type window struct {
 	waiting       minMax // tickets
 	wasAbsent     bool   // the pool did not exist at some time
 	wasPresent    bool   // the pool existed at some time
+	wasOut        bool   // something was out of service at some time
 	otherTerms    bool   // the pool was in use under terms other than the call's
 	configChanged bool   // the pool's configuration changed
 	most          totals // the most of everything in the stream that is capped
@@ -44,7 +45,7 @@ func (p *poolTruth) share() (n totals) {
 	case !p.registered():
 	case !p.config.Config.Named():
 		n.pools = 1
-	case p.inForce()+len(p.tickets) > 0:
+	case p.inForce()+len(p.tickets)+len(p.config.Config.Out) > 0:
 		n.locks = 1
 	}
 	return n
@@ -98,13 +99,14 @@ func (w *window) observe(p *poolTruth, c *call, pending int) {
 		pending--
 	}
 	w.maxRivals = max(w.maxRivals, pending)
-	free := p.size() - len(p.slots) - len(p.tickets) - pending
+	free := p.free() - len(p.tickets) - pending
 	if first || free < w.minFree {
 		w.minFree = free
 	}
 	w.counts.add(p.size(), first)
 	w.taken.add(len(p.slots), first)
 	w.waiting.add(len(p.tickets), first)
+	w.wasOut = w.wasOut || len(p.config.Config.Out) > 0
 	if p.registered() {
 		w.wasPresent = true
 	} else {
@@ -114,7 +116,7 @@ func (w *window) observe(p *poolTruth, c *call, pending int) {
 		w.configChanged = true
 	}
 	w.revision = p.config.Revision
-	if t := &c.target; t.named && p.registered() && p.config.Config.Terms != t.terms && (p.count() > 0 && p.inForce()+len(p.tickets) > 0 || w.configChanged) {
+	if t := &c.target; t.named && p.registered() && p.config.Config.Terms != t.terms && (p.count() > 0 && p.inForce()+len(p.tickets) > 0 || len(p.config.Config.Out) > 0 || w.configChanged) {
 		w.otherTerms = true
 	}
 }

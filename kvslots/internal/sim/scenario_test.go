@@ -26,7 +26,7 @@ func (p *Plan) fields() []field {
 		{"clients.pool", &c.Pool}, {"clients.session", &c.Session}, {"clients.owned", &c.Owned}, {"clients.observers", &c.Observers}, {"clients.pools", &c.Pools},
 		{"clients.count", &c.Count}, {"clients.names", &c.Names}, {"clients.owneds", &c.OwnedNames}, {"clients.ttl", &c.TTL},
 		{"clients.wait", &c.Wait}, {"clients.idle", &c.Idle}, {"clients.think", &c.Think}, {"clients.administer", &c.Administer},
-		{"clients.mismatch", &c.Mismatch}, {"clients.once", &c.Once}, {"clients.fresh", &c.Fresh}, {"clients.at-once", &c.AtOnce}, {"clients.quiet", &c.Quiet}, {"clients.together", &c.Together}, {"clients.keyed", &c.Keyed},
+		{"clients.mismatch", &c.Mismatch}, {"clients.once", &c.Once}, {"clients.fresh", &c.Fresh}, {"clients.at-once", &c.AtOnce}, {"clients.quiet", &c.Quiet}, {"clients.together", &c.Together}, {"clients.keyed", &c.Keyed}, {"clients.operate", &c.Operate},
 		{"caps.pools", &k.Pools}, {"caps.pool-waiters", &k.PoolWaiters}, {"caps.locks", &k.Locks}, {"caps.waiters", &k.Waiters}, {"caps.sessions", &k.Sessions}, {"caps.sessions-per-origin", &k.SessionsPerOrigin},
 		{"caps.locks-per-session", &k.LocksPerSession}, {"caps.locks-per-origin", &k.LocksPerOrigin}, {"caps.tombstones", &k.Tombstones},
 	}

@@ -63,6 +63,10 @@ const (
 	// behind starts over.
 	maxEvents = 1 << 13
 
+	// eventPace is the least time between two wakes of the watchers that wait: all wake, also those
+	// of other pools.
+	eventPace = 50 * time.Millisecond
+
 	// eventMemory is how long a Store goes on remembering events when the last watcher has gone,
 	// which may come back.
 	eventMemory = 2 * time.Minute
@@ -76,7 +80,9 @@ type watching struct {
 	ring     []peer.Event  // the event with the number n is at n%maxEvents
 	next     uint64        // the number of the next event
 	complete uint64        // all events of the revisions above are in the ring
-	changed  chan struct{} // closed when there are new events
+	changed  chan struct{} // closed when there are new events, every eventPace at most
+	woke     time.Time     // when it was last closed
+	waking   bool          // a timer closes it
 	closed   bool          // the Store is closed
 	watchers int
 	off      *time.Timer // turns the watching off
@@ -96,12 +102,25 @@ func (w *watching) note(events []peer.Event) {
 		}
 		w.next++
 	}
+	if w.waking {
+		return
+	}
+	if wait := eventPace - time.Since(w.woke); wait > 0 {
+		w.waking = true
+		time.AfterFunc(wait, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.waking = false
+			w.wake()
+		})
+		return
+	}
 	w.wake()
 }
 
 func (w *watching) wake() {
 	close(w.changed)
-	w.changed = make(chan struct{})
+	w.changed, w.woke = make(chan struct{}), time.Now()
 }
 
 func (w *watching) close() {

@@ -67,7 +67,7 @@ type reader struct {
 // read opens a stream, which is closed at the end of the test at the latest.
 func (s *site) read(t testing.TB, path string, header ...string) *reader {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr+path, nil)
 	if err != nil {
 		t.Fatal(err)

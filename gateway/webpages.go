@@ -64,7 +64,7 @@ func newCORS(origins []string) *cors.Cors {
 	return cors.New(cors.Options{
 		AllowedOrigins: origins,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPost, http.MethodDelete},
-		AllowedHeaders: []string{wire.AuthorizationHeader, "Content-Type", wire.SessionHeader, wire.PoolHeader, wire.LeaseHeader, wire.RequestKeyHeader, wire.RequestIDHeader, wire.TraceHeader},
+		AllowedHeaders: []string{wire.AuthorizationHeader, "Content-Type", wire.SessionHeader, wire.PoolHeader, wire.LeaseHeader, wire.RequestKeyHeader, wire.RequestIDHeader, wire.TraceHeader, wire.LastEventIDHeader},
 		ExposedHeaders: []string{wire.RetryAfterHeader, wire.ErrorHeader, wire.FieldHeader, wire.RangeHeader, wire.WaitedHeader, wire.WaitHeader, wire.PlaceHeader, wire.RequestIDHeader},
 		MaxAge:         corsMaxAge,
 	})

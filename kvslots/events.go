@@ -2,6 +2,7 @@ package kvslots
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -62,6 +63,10 @@ const (
 	// behind starts over.
 	maxEvents = 1 << 13
 
+	// eventPace is the least time between two wakes of the watchers that wait: all wake, also those
+	// of other pools.
+	eventPace = 50 * time.Millisecond
+
 	// eventMemory is how long a Store goes on remembering events when the last watcher has gone,
 	// which may come back.
 	eventMemory = 2 * time.Minute
@@ -75,7 +80,9 @@ type watching struct {
 	ring     []peer.Event  // the event with the number n is at n%maxEvents
 	next     uint64        // the number of the next event
 	complete uint64        // all events of the revisions above are in the ring
-	changed  chan struct{} // closed when there are new events
+	changed  chan struct{} // closed when there are new events, every eventPace at most
+	woke     time.Time     // when it was last closed
+	waking   bool          // a timer closes it
 	closed   bool          // the Store is closed
 	watchers int
 	off      *time.Timer // turns the watching off
@@ -95,12 +102,25 @@ func (w *watching) note(events []peer.Event) {
 		}
 		w.next++
 	}
+	if w.waking {
+		return
+	}
+	if wait := eventPace - time.Since(w.woke); wait > 0 {
+		w.waking = true
+		time.AfterFunc(wait, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.waking = false
+			w.wake()
+		})
+		return
+	}
 	w.wake()
 }
 
 func (w *watching) wake() {
 	close(w.changed)
-	w.changed = make(chan struct{})
+	w.changed, w.woke = make(chan struct{}), time.Now()
 }
 
 func (w *watching) close() {
@@ -115,8 +135,9 @@ type Watcher struct {
 	store *Store
 	pools []PoolRef // those that it is about; none: everything
 	at    uint64    // the number of the next event to read
-	after uint64    // events up to this revision are not read
-	over  bool      // begin with EventStartsOver, whose ID is after
+	id    uint64    // see ID
+	over  bool      // begin with EventStartsOver
+	ahead bool      // id is above what this Store has seen
 }
 
 // Watch returns a Watcher of the events with an ID above after, which a Watcher of the same bucket
@@ -125,7 +146,7 @@ type Watcher struct {
 //
 // A Store makes events only while it has Watchers, and remembers them for two minutes longer.
 func (s *Store) Watch(after uint64, pools ...PoolRef) *Watcher {
-	watcher := &Watcher{store: s, pools: pools}
+	x := &Watcher{store: s, pools: pools, id: after}
 	s.bucket.WithPeer(func(p *peer.Peer, _ peer.Instant) {
 		w := &s.watching
 		w.mu.Lock()
@@ -134,26 +155,67 @@ func (s *Store) Watch(after uint64, pools ...PoolRef) *Watcher {
 		if w.off != nil {
 			w.off.Stop()
 		}
-		revision := p.Watch(true) // 0: an EventStartsOver follows when the view is live
+		revision := p.Watch(true)
 		if !w.on {
 			w.on, w.ring, w.complete = true, nil, revision
 			w.next = (w.next/maxEvents + 1) * maxEvents
 		}
-		if after == 0 || after > revision || after < w.complete {
-			watcher.at, watcher.after, watcher.over = w.next, revision, true
-		} else {
-			watcher.at, watcher.after = w.next-uint64(len(w.ring)), after
+		x.begin(revision)
+	})
+	return x
+}
+
+// begin sets where to begin to read the events with an ID above x.id. revision is that of the
+// view, or 0 if the view is not live: then an EventStartsOver is in the ring when it is.
+func (x *Watcher) begin(revision uint64) {
+	w := &x.store.watching
+	x.at, x.ahead = w.next, false
+	switch {
+	case revision == 0:
+	case x.id > revision: // another Store is ahead of this one, or the bucket is another one
+		x.ahead = true
+	case x.id == 0 || x.id < w.complete:
+		x.startOver(revision)
+	default:
+		for first := w.next - uint64(len(w.ring)); x.at > first && w.ring[(x.at-1)%maxEvents].Revision > x.id; {
+			x.at--
+		}
+	}
+}
+
+func (x *Watcher) startOver(revision uint64) { x.over, x.id = true, revision }
+
+// catchUp waits until this Store has seen what was in the bucket when the Watcher was made, and
+// begins again.
+func (x *Watcher) catchUp(ctx context.Context) error {
+	_, err := x.store.bucket.Do(ctx, peer.Inspect{})
+	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+		return err
+	}
+	x.store.bucket.WithPeer(func(p *peer.Peer, _ peer.Instant) {
+		w := &x.store.watching
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		revision := p.Watch(true)
+		if x.begin(revision); x.ahead {
+			x.ahead = false
+			x.startOver(revision)
 		}
 	})
-	return watcher
+	return nil
 }
+
+// ID returns the ID after which another Watcher of the same pools goes on where this one is. It
+// may be above that of the last event that Next has returned, since those of other pools count;
+// 0: there is none yet.
+func (x *Watcher) ID() uint64 { return x.id }
 
 // Close ends the watching.
 func (x *Watcher) Close() {
 	w := &x.store.watching
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.watchers--; w.watchers == 0 {
+	if w.watchers--; w.watchers == 0 && !w.closed {
 		w.off = time.AfterFunc(eventMemory, x.store.forgetEvents)
 	}
 }
@@ -170,10 +232,15 @@ func (s *Store) forgetEvents() {
 	})
 }
 
-// Next returns the next events, at least one, and blocks until there is one. The errors are
-// ErrClosed and context.Cause(ctx).
+// Next returns the next events, at least one, and blocks until there is one. It returns all
+// events of an ID together. The errors are ErrClosed and context.Cause(ctx).
 func (x *Watcher) Next(ctx context.Context) ([]Event, error) {
 	for {
+		if x.ahead {
+			if err := x.catchUp(ctx); err != nil {
+				return nil, err
+			}
+		}
 		events, changed, err := x.read()
 		if len(events) > 0 || err != nil {
 			return events, err
@@ -186,7 +253,7 @@ func (x *Watcher) Next(ctx context.Context) ([]Event, error) {
 	}
 }
 
-// maxRead is the most events that Next returns.
+// maxRead is the most events that Next returns, if they are not all of one ID.
 const maxRead = 1024
 
 func (x *Watcher) read() (events []Event, changed <-chan struct{}, err error) {
@@ -198,18 +265,20 @@ func (x *Watcher) read() (events []Event, changed <-chan struct{}, err error) {
 		return nil, nil, ErrClosed
 	case x.over:
 		x.over = false
-		return []Event{{Type: EventStartsOver, ID: x.after, Time: time.Now()}}, nil, nil
+		return []Event{{Type: EventStartsOver, ID: x.id, Time: time.Now()}}, nil, nil
 	case w.next-x.at > uint64(len(w.ring)): // it is too slow
 		last := &w.ring[(w.next-1)%maxEvents]
-		x.at = w.next
+		x.at, x.id = w.next, last.Revision
 		return []Event{{Type: EventStartsOver, ID: last.Revision, Time: last.Time}}, nil, nil
 	}
-	for ; x.at < w.next && len(events) < maxRead; x.at++ {
+	for ; x.at < w.next; x.at++ {
 		e := &w.ring[x.at%maxEvents]
-		if e.Kind != peer.StartsOver && (e.Revision <= x.after || len(x.pools) > 0 && !slices.ContainsFunc(x.pools, func(p PoolRef) bool { return p.hash == e.Pool })) {
-			continue
+		if len(events) >= maxRead && e.Revision != events[len(events)-1].ID {
+			break
 		}
-		events = append(events, eventOf(e))
+		if x.id = e.Revision; e.Kind == peer.StartsOver || len(x.pools) == 0 || slices.ContainsFunc(x.pools, func(p PoolRef) bool { return p.hash == e.Pool }) {
+			events = append(events, eventOf(e))
+		}
 	}
 	return events, w.changed, nil
 }

@@ -3,6 +3,8 @@ package kvslots
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -39,10 +41,13 @@ func TestWatch(t *testing.T) {
 	if _, err := s.Register(ctx, pool, 1, WithName("screens")); err != nil {
 		t.Fatal(err)
 	}
-	var events []Event
-	for len(events) < 1 {
-		events = append(events, nextEvents(t, w)...)
+	next := func() (events []Event) { // but for the other peer, which may come late
+		for len(events) == 0 {
+			events = slices.DeleteFunc(nextEvents(t, w), func(e Event) bool { return e.Type == EventPeerJoined })
+		}
+		return events
 	}
+	events := next()
 	registered := events[0]
 	if registered.Type != EventRegistered || registered.Hash != ByID(pool).Hash() || registered.Name != "screens" {
 		t.Errorf("registered: %+v", registered)
@@ -51,7 +56,7 @@ func TestWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if events = nextEvents(t, w); events[0].Type != EventGranted || events[0].Fence != lease.Fence() || events[0].Label != "me" {
+	if events = next(); events[0].Type != EventGranted || events[0].Fence != lease.Fence() || events[0].Label != "me" {
 		t.Errorf("granted: %+v", events)
 	}
 	if _, err := lease.Return(ctx); err != nil {
@@ -88,7 +93,7 @@ func TestSlowWatcher(t *testing.T) {
 	w := s.Watch(0)
 	defer w.Close()
 	nextEvents(t, w)
-	revision := w.after + 1<<20
+	revision := w.id + 1<<20
 	push := func(n int) {
 		for range n {
 			revision++
@@ -114,5 +119,104 @@ func TestSlowWatcher(t *testing.T) {
 	}
 	if n := len(s.watching.ring); n != maxEvents {
 		t.Errorf("%d events are remembered", n)
+	}
+}
+
+// A watcher begins right after an ID, whatever is in the ring before it.
+func TestWatchFromAnID(t *testing.T) {
+	s := openPeers(t, natstest.Start(t, ""), 1)[0]
+	kept := s.Watch(0)
+	defer kept.Close()
+	nextEvents(t, kept)
+	base := kept.ID() + 1<<20
+	pool, other := ByName("a").hash, ByName("b").hash
+	s.watching.note([]peer.Event{
+		{Kind: peer.Granted, Revision: base + 1, Pool: pool},
+		{Kind: peer.StartsOver, Revision: base + 5},
+		{Kind: peer.SessionOver, Revision: base + 6, Pool: pool, Position: 1},
+		{Kind: peer.SessionOver, Revision: base + 6, Pool: pool, Position: 2},
+		{Kind: peer.Granted, Revision: base + 9, Pool: other},
+	})
+	from := func(id uint64, pools ...PoolRef) (ids []uint64, at uint64) {
+		w := &Watcher{store: s, id: id, pools: pools}
+		w.begin(base + 9)
+		events, _, err := w.read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			ids = append(ids, e.ID-base)
+		}
+		return ids, w.ID() - base
+	}
+	for _, c := range []struct {
+		after uint64
+		pools []PoolRef
+		want  string
+	}{
+		{1, nil, "[5 6 6 9] 9"},
+		{5, nil, "[6 6 9] 9"},
+		{6, nil, "[9] 9"},
+		{7, nil, "[9] 9"},
+		{9, nil, "[] 9"},
+		{1, []PoolRef{{hash: pool}}, "[5 6 6] 9"},
+		{6, []PoolRef{{hash: pool}}, "[] 9"},
+	} {
+		if ids, at := from(base+c.after, c.pools...); fmt.Sprint(ids, at) != c.want {
+			t.Errorf("after %d of %d pools: %v %d, want %s", c.after, len(c.pools), ids, at, c.want)
+		}
+	}
+}
+
+// All events of an ID are returned together, however many there are.
+func TestEventsOfAnIDStayTogether(t *testing.T) {
+	s := openPeers(t, natstest.Start(t, ""), 1)[0]
+	w := s.Watch(0)
+	defer w.Close()
+	nextEvents(t, w)
+	var events []peer.Event
+	for i := range maxRead + 10 {
+		events = append(events, peer.Event{Kind: peer.SessionOver, Revision: w.ID() + 1 + uint64(i/(maxRead-1))})
+	}
+	s.watching.note(events)
+	if first := nextEvents(t, w); len(first) != len(events) {
+		t.Errorf("%d events of %d", len(first), len(events))
+	}
+}
+
+// A watcher that has read at another Store, which is ahead, waits until this one has seen as much;
+// one with an ID that nobody has given starts over.
+func TestWatchBehind(t *testing.T) {
+	ctx := t.Context()
+	peers := openPeers(t, natstest.Start(t, ""), 2)
+	for _, s := range peers {
+		w := s.Watch(0)
+		defer w.Close()
+	}
+	pool := uuid.New()
+	for range 100 {
+		if _, err := peers[0].Register(ctx, pool, 1); err != nil {
+			t.Fatal(err)
+		}
+		lease, err := peers[0].Borrow(ctx, pool, time.Minute, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ahead := peers[0].Watch(0)
+		id := ahead.ID()
+		ahead.Close()
+		w := peers[1].Watch(id, ByID(pool))
+		if _, err := lease.Return(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if e := nextEvents(t, w); e[0].Type != EventReturned {
+			t.Fatalf("%+v", e)
+		}
+		w.Close()
+	}
+	w := peers[1].Watch(1<<60, ByID(pool))
+	defer w.Close()
+	if e := nextEvents(t, w); len(e) != 1 || e[0].Type != EventStartsOver || e[0].ID >= 1<<60 {
+		t.Errorf("%+v", e)
 	}
 }

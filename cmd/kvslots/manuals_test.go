@@ -87,6 +87,10 @@ type session struct {
 	nats   string // the URL of a NATS server with JetStream, started on demand
 	code   int    // of the last command
 	vars   map[string]string
+
+	started  chan struct{} // closed when the command in the background has ended
+	terminal *logtest.Output
+
 	leases []string // leases, sessions and tokens: pairs of the document's and the real one, for strings.NewReplacer
 }
 
@@ -99,7 +103,13 @@ func (s *session) run(command string) (string, error) {
 		return "", nil
 	}
 	words := s.words(command)
+	if words[len(words)-1] == "&" {
+		return "", s.start(words[1 : len(words)-1])
+	}
 	switch words[0] {
+	case "wait":
+		<-s.started
+		return strings.ReplaceAll(s.terminal.String(), "\n", ""), nil
 	case "curl":
 		return curl(words[1:])
 	case "kvslots":
@@ -126,6 +136,18 @@ func (s *session) kvslots(args []string) string {
 	terminal := &logtest.Output{}
 	s.code = run(s.t.Context(), args, strings.NewReader(""), terminal, searched(terminal), env)
 	return strings.ReplaceAll(terminal.String(), "\n", "")
+}
+
+// start runs kvslots in the background, and returns when it has printed something.
+func (s *session) start(args []string) error {
+	s.started, s.terminal = make(chan struct{}), &logtest.Output{}
+	env, terminal := map[string]string{"KVSLOTS_SERVER": "http://" + s.server}, s.terminal
+	go func() {
+		defer close(s.started)
+		run(s.t.Context(), args, strings.NewReader(""), terminal, searched(terminal), env)
+	}()
+	terminal.Await(s.t, func(text string) bool { return text != "" })
+	return nil
 }
 
 // words splits a command as a shell would, with single quotes and variables.
@@ -203,5 +225,7 @@ func anyTime(answer string) string {
 	answer = regexp.MustCompile(`"(expires_at_unix|fence)":\d+`).ReplaceAllString(answer, `"$1":…`)
 	answer = regexp.MustCompile(`"(age_s|expires_in_s|waited_s|oldest_wait_s)":[\d.]+`).ReplaceAllString(answer, `"$1":…`)
 	answer = regexp.MustCompile(`\bage \d+s`).ReplaceAllString(answer, `age …`)
+	answer = regexp.MustCompile(`\d\d:\d\d:\d\d\.\d{3} `).ReplaceAllString(answer, `… `)
+	answer = regexp.MustCompile(` (fence|after) [\dms.]+`).ReplaceAllString(answer, ` $1 …`)
 	return regexp.MustCompile(`(KVSLOTS_FENCE|fence)=\d+`).ReplaceAllString(answer, `$1=…`)
 }

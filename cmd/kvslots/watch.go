@@ -1,39 +1,142 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"math"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
+// watched are the flags of watch.
+type watched struct {
+	every  time.Duration
+	events bool
+	all    bool
+	keys   []string
+	lines  int // of events, after which the command ends; 0: none
+}
+
 func watchCommand(env settings.Environment) *cobra.Command {
-	every := time.Second
+	w := watched{every: time.Second}
 	return newPoolCommand(env, "watch [<pool>]", "Print a line whenever a pool's state changes",
-		"Print the state of the pool, and a line after each change, until interrupted. The command asks the gateway every\n"+
-			"--interval, and does not see a change that is undone in between.",
+		"Print the state of the pool, and a line after each change, until interrupted. The gateway tells the command when\n"+
+			"something has changed; over NATS, and if the gateway cannot, the command asks every --interval. What is undone at\n"+
+			"once may not be seen. With --events print each event instead: who was granted what, who returned it, who waits.",
 		arguments("[<pool>]"),
 		func(flags *pflag.FlagSet) {
-			flags.Var(settings.Duration(&every, 50*time.Millisecond, time.Hour), "interval", "how often to ask")
+			flags.Var(settings.Duration(&w.every, 50*time.Millisecond, time.Hour), "interval", "how often to ask")
+			flags.BoolVar(&w.events, "events", false, "print events instead of states; over HTTP only")
+			flags.StringArrayVar(&w.keys, "key", nil, "print the events of the lock or semaphore with this name, instead of a pool's; may be repeated")
+			flags.Var(settings.Number(&w.lines, 0, math.MaxInt32), "lines", "end after so many events; 0 means never")
+			flags.BoolVar(&w.all, "all", false, "print the events of all pools, locks and semaphores")
 		},
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			ctx, release := untilSignal(ctx)
 			defer release()
-			return p.with(args, func(from *lender, pool uuid.UUID) error { return p.watch(ctx, from, pool, every) })
+			if w.all || len(w.keys) > 0 {
+				return p.watchOthers(ctx, &w, args)
+			}
+			return p.with(args, func(from *lender, pool uuid.UUID) error {
+				if w.events {
+					return p.printEvents(ctx, from, w.lines, kvslots.ByID(pool))
+				}
+				return p.watch(ctx, from, pool, w.every)
+			})
 		})
 }
+
+// watchOthers prints the events of what --key and --all name.
+func (p *poolCommand) watchOthers(ctx context.Context, w *watched, args []string) error {
+	if len(args) > 0 || w.all && len(w.keys) > 0 {
+		return settings.Usagef("give one of <pool>, --key and --all")
+	}
+	var pools []kvslots.PoolRef
+	for _, key := range w.keys {
+		if err := wire.CheckKey(key); err != nil {
+			return settings.Usagef("--key: %v", err)
+		}
+		pools = append(pools, kvslots.ByName(key))
+	}
+	from, err := dial(&p.at)
+	if err != nil {
+		return err
+	}
+	defer from.close()
+	return p.printEvents(ctx, from, w.lines, pools...)
+}
+
+// printEvents prints events until ctx ends, or so many that are given. It returns an error if the gateway refuses them.
+func (p *poolCommand) printEvents(ctx context.Context, from *lender, lines int, pools ...kvslots.PoolRef) error {
+	watcher := from.client.Watch(0, pools...)
+	defer watcher.Close()
+	for {
+		events, err := watcher.Next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, errors.ErrUnsupported) && from.nats != nil:
+			return errors.New("events are read over HTTP: give --server instead of --nats-url")
+		case errors.Is(err, errors.ErrUnsupported):
+			return errors.New("the gateway's version has no events")
+		case err != nil:
+			return coded(from.explain(err))
+		}
+		for i := range events {
+			body := wire.NewEvent(&events[i])
+			if err := report(p.OutOrStdout(), p.json, body, eventLine(&events[i])); err != nil {
+				return err
+			}
+			if lines--; lines == 0 {
+				return nil
+			}
+		}
+	}
+}
+
+// eventLine returns an event as a line for people.
+func eventLine(e *kvslots.Event) string {
+	line := fmt.Sprintf("%s %-13s", e.Time.Local().Format("15:04:05.000"), e.Type)
+	switch {
+	case e.Resource.Key == "" && e.Hash == "":
+	case e.Resource.Key == "":
+		line += " pool " + cmp.Or(printable(e.Name), e.Hash)
+	case e.Resource.Kind == kvslots.KindLock:
+		line += " lock " + printable(e.Resource.Key)
+	default:
+		line += " semaphore " + printable(e.Resource.Key)
+	}
+	if e.Fence != 0 {
+		line += fmt.Sprintf(" position %d fence %d", e.Position, e.Fence)
+	}
+	if e.Took > 0 {
+		line += " after " + e.Took.Round(time.Millisecond).String()
+	}
+	if e.Label != "" {
+		line += " by " + printable(e.Label)
+	}
+	return strings.TrimRight(line, " ")
+}
+
+// watchAgain is how often watch asks a gateway that tells it of changes.
+const watchAgain = 15 * time.Second
 
 // watch prints the state until ctx ends. It returns an error if the pool does not exist, or
 // if the first request fails.
 func (p *poolCommand) watch(ctx context.Context, from *lender, pool uuid.UUID, every time.Duration) error {
-	ticks := time.NewTicker(every)
-	defer ticks.Stop()
+	told := make(chan struct{}, 1) // of changes
+	defer background.Run(func(stopped context.Context) { tellChanges(stopped, from, pool, told) })()
 	var last *poolAnswer
 	tries := retry{hint: "still trying", stderr: p.ErrOrStderr()}
 	for {
@@ -57,7 +160,24 @@ func (p *poolCommand) watch(ctx context.Context, from *lender, pool uuid.UUID, e
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticks.C:
+		case <-time.After(every):
+		case <-told:
+			every = max(every, watchAgain)
+		}
+	}
+}
+
+// tellChanges tells when something may have changed in a pool, if the gateway can say so.
+func tellChanges(ctx context.Context, from *lender, pool uuid.UUID, told chan<- struct{}) {
+	watcher := from.client.Watch(0, kvslots.ByID(pool))
+	defer watcher.Close()
+	for {
+		if _, err := watcher.Next(ctx); err != nil {
+			return
+		}
+		select {
+		case told <- struct{}{}:
+		default: // a change is told already
 		}
 	}
 }

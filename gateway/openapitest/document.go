@@ -112,3 +112,16 @@ func closeObject(node any) {
 		}
 	}
 }
+
+// CheckSchema checks JSON against a schema of the document.
+func CheckSchema(t testing.TB, name string, text []byte) {
+	t.Helper()
+	var value any
+	err := json.Unmarshal(text, &value)
+	if err == nil {
+		err = load(t).doc.Components.Schemas[name].Value.VisitJSON(value, openapi3.EnableJSONSchema2020(), openapi3.EnableFormatValidation())
+	}
+	if err != nil {
+		t.Errorf("openapi.json: no %s: %s\n%v", name, text, err)
+	}
+}

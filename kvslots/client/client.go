@@ -21,6 +21,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -139,6 +140,10 @@ type transport interface {
 	// cancel informs the gateways that requests were canceled, which are given by their ids.
 	// It reports whether the transport can do so.
 	cancel(ids []string) bool
+
+	// events opens a stream of the events after an ID, which has no end of its own. Its errors
+	// are those of ask, and errors.ErrUnsupported.
+	events(ctx context.Context, query string, after uint64) (io.ReadCloser, error)
 
 	close()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/gateway/events"
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
@@ -58,6 +59,7 @@ func serveStore(t *testing.T, cfg kvslots.Config) *gateways {
 		Dialects: []gateway.Dialect{
 			library.New(store, lending, logtest.Logger()),
 			dflockd.New(store, dflockd.Config{Lending: lending, Turns: turns}),
+			events.New(store, events.Config{Lending: lending}),
 		},
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -64,6 +64,13 @@ func Of(kind, operation string) string { return Service + "." + kind + "." + ope
 // subscribe.
 const Confirm = Service + ".confirm."
 
+// Events is the prefix of the subjects on which a gateway publishes events, if it is told to. The
+// hash of the pool, or NoPool, and the type of the event follow.
+const (
+	Events = Service + ".events."
+	NoPool = "none"
+)
+
 // The prefixes of reply subjects, without the final dot.
 const (
 	// Inbox is the default prefix of NATS clients. The usual custom prefix is

@@ -23,6 +23,8 @@ func TestCodeOf(t *testing.T) {
 		{ErrBusy, 503, "busy", 1},
 		{ErrMaxWaitersTotal, 503, "max_waiters_total", 1},
 		{ErrMaxWaitersPerIP, 429, "max_waiters_per_ip", 1},
+		{ErrMaxStreams, 503, "max_event_streams", 5},
+		{ErrMaxStreamsPerIP, 429, "max_event_streams_per_ip", 5},
 		{ErrDraining, 503, "draining", 1},
 		{kvslots.ErrClosed, 503, "draining", 1},
 		{&kvslots.RangeError{Field: "limit", Range: "1 or more"}, 400, "bad_request", 0},

@@ -103,6 +103,8 @@ var table = []row{
 	{err: ErrBusy, Status: Status{Code: http.StatusServiceUnavailable, Name: "busy", RetryAfter: 1}},
 	{err: ErrMaxWaitersTotal, Status: Status{Code: http.StatusServiceUnavailable, Name: "max_waiters_total", RetryAfter: 1}},
 	{err: ErrMaxWaitersPerIP, Status: Status{Code: http.StatusTooManyRequests, Name: "max_waiters_per_ip", RetryAfter: 1}},
+	{err: ErrMaxStreams, Status: Status{Code: http.StatusServiceUnavailable, Name: "max_event_streams", RetryAfter: 5}},
+	{err: ErrMaxStreamsPerIP, Status: Status{Code: http.StatusTooManyRequests, Name: "max_event_streams_per_ip", RetryAfter: 5}},
 	{err: ErrDraining, Status: stopping, v1Text: aboutToStop},
 	{err: kvslots.ErrClosed, Status: stopping, v1Text: aboutToStop},
 	{err: kvslots.ErrNoPool, Status: Status{Code: http.StatusNotFound, Name: "no_pool"}},

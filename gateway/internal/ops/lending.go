@@ -14,7 +14,9 @@ import (
 // Events.
 type Lending struct {
 	eventVectors
-	stopped atomic.Bool
+	stopped  atomic.Bool
+	stopping context.Context // ended by Stop
+	stop     context.CancelCauseFunc
 
 	mu   sync.Mutex
 	last uint64                             // key in open
@@ -31,7 +33,9 @@ type Lending struct {
 }
 
 func NewLending() *Lending {
-	return &Lending{eventVectors: newEventVectors(), open: map[uint64]context.CancelCauseFunc{}}
+	l := &Lending{eventVectors: newEventVectors(), open: map[uint64]context.CancelCauseFunc{}}
+	l.stopping, l.stop = context.WithCancelCause(context.Background())
+	return l
 }
 
 // Begin begins a borrow. Its context is that of UntilStop. The caller must call end once.
@@ -70,6 +74,7 @@ func (l *Lending) Open() int { return int(l.borrows.Load()) }
 // Stop cancels all open borrows and those to come, and the contexts of UntilStop.
 func (l *Lending) Stop() {
 	l.stopped.Store(true)
+	l.stop(wire.ErrDraining)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, cancel := range l.open {
@@ -78,3 +83,7 @@ func (l *Lending) Stop() {
 }
 
 func (l *Lending) Stopped() bool { return l.stopped.Load() }
+
+// Stopping returns a context that ends with the cause wire.ErrDraining when Stop is called: for
+// requests that wait for nothing that is lent, and so are not counted.
+func (l *Lending) Stopping() context.Context { return l.stopping }

@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -50,6 +49,14 @@ type scene struct {
 	event   Event
 	config  entry.ConfigValue
 	session entry.SessionValue
+	leases  []ending[*rules.Slot]   // of a session
+	tickets []ending[*rules.Ticket] // that stood in a line, and may end with a session
+}
+
+// ending is what may end with a session, and the event that says so.
+type ending[T any] struct {
+	of    T
+	event Event
 }
 
 // lookBefore returns what an entry is about to change.
@@ -72,14 +79,36 @@ func (k *kernel) lookBefore(e *entry.Entry) (s scene) {
 	case entry.Ticket:
 		if t := pool.TicketAt(e.Key); t != nil && t.Stands() {
 			s.was = true
-			s.event = Event{Label: t.Label(), Took: max(0, k.now.Sub(t.Seen))}
+			s.event = k.ticketEvent(t)
 		}
 	case entry.Session:
 		if x := k.view.Session(e.Key.Session); x.Alive() {
 			s.was, s.session = true, x.Value
+			if e.Marker {
+				k.lookAtSession(x, &s)
+			}
 		}
 	}
 	return s
+}
+
+// lookAtSession notes what may end with a session, since the label of a lease or of a ticket may
+// be the session's, and whether a ticket has stood cannot be told afterwards.
+func (k *kernel) lookAtSession(x *rules.Session, s *scene) {
+	for _, slot := range x.Slots {
+		if slot.Live() && slot.Verdict() != rules.Void {
+			s.leases = append(s.leases, ending[*rules.Slot]{slot, k.leaseEvent(slot)})
+		}
+	}
+	for _, t := range x.Tickets {
+		if t.Stands() {
+			s.tickets = append(s.tickets, ending[*rules.Ticket]{t, k.ticketEvent(t)})
+		}
+	}
+}
+
+func (k *kernel) ticketEvent(t *rules.Ticket) Event {
+	return Event{Label: t.Label(), Took: max(0, k.now.Sub(t.Seen))}
 }
 
 func (k *kernel) leaseEvent(s *rules.Slot) Event {
@@ -153,19 +182,15 @@ func (k *kernel) tellSession(e *entry.Entry, s *scene) {
 		return
 	case s.session.Kind == entry.SessionPeer:
 		k.event(e, nil, PeerWent, Event{})
-	case len(now.Slots) == 0:
+	case len(s.leases) == 0:
 		k.event(e, nil, SessionOver, Event{Label: s.session.Label})
 	}
-	for _, slot := range now.Slots {
-		if slot.Value.Generation == slot.Pool.Generation() && slot.Verdict() != rules.Void {
-			over := k.leaseEvent(slot)
-			over.Label = cmp.Or(over.Label, s.session.Label)
-			k.event(e, slot.Pool, SessionOver, over)
-		}
+	for i := range s.leases {
+		k.event(e, s.leases[i].of.Pool, SessionOver, s.leases[i].event)
 	}
-	for _, t := range now.Tickets {
-		if !t.Value.Spent && !t.Claimed() && t.Value.Generation == t.Pool.Generation() {
-			k.event(e, t.Pool, Left, Event{Label: cmp.Or(t.Value.Label, s.session.Label), Took: max(0, k.now.Sub(t.Seen))})
+	for i := range s.tickets {
+		if t := s.tickets[i].of; !t.Stands() { // one that was enqueued outlives the peer that served it
+			k.event(e, t.Pool, Left, s.tickets[i].event)
 		}
 	}
 }

@@ -3,11 +3,13 @@ package peer_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 type heldSlot struct {
@@ -158,5 +160,42 @@ func TestEventKinds(t *testing.T) {
 	h.pass(time.Second)
 	if len(h.events) == 0 || h.events[0].Kind != peer.StartsOver {
 		t.Errorf("after a catch-up: %+v", h.events)
+	}
+}
+
+// When a peer dies, a session that waits by it leaves the line, under its own label. What was
+// enqueued stays in the line.
+func TestEventsOfADeadPeer(t *testing.T) {
+	h := newHarness(t)
+	on := peer.Resource{Pool: entry.HashOf(entry.OfName, "n"), Name: "n", Lock: true, Limit: 1}
+	holder, waiter := h.hash(), h.hash()
+	for _, session := range []entry.Hash{holder, waiter} {
+		h.must(peer.CreateSession{Session: session, Idle: time.Hour, Label: "its session"})
+	}
+	h.must(peer.Acquire{Resource: on, Session: holder, Lease: h.hash(), TTL: time.Hour})
+	h.p.Watch(true)
+	h.auto = false
+	other := rules.SessionKey(h.hash())
+	presence := entry.NewMessage(other, entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(time.Hour)}, 0, time.Hour)
+	h.feed(h.store(&presence))
+	for n, ttl := range []entry.Span{entry.Span(time.Hour), 0} {
+		value := entry.TicketValue{
+			Lease: h.hash(), Generation: h.generation(on.Pool), Peer: other.Session, TTL: ttl, Nonce: h.hash(), Wait: entry.Span(time.Hour),
+		}
+		ticket := entry.NewMessage(entry.Key{Kind: entry.Ticket, Pool: on.Pool, Session: waiter, N: n + 1}, value, 0, time.Hour)
+		h.feed(h.store(&ticket))
+	}
+	h.feed(h.purgeUnseen(other))
+	h.settle()
+	var got []string
+	for _, e := range h.events {
+		got = append(got, fmt.Sprint(e.Kind, " ", e.Label))
+	}
+	want := []string{
+		fmt.Sprint(peer.PeerCame, " "), fmt.Sprint(peer.Joined, " its session"), fmt.Sprint(peer.Joined, " its session"),
+		fmt.Sprint(peer.PeerWent, " "), fmt.Sprint(peer.Left, " its session"),
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("events %q, want %q", got, want)
 	}
 }

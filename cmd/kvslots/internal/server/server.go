@@ -14,6 +14,7 @@ import (
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/events"
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/kvslots"
 )
@@ -130,6 +131,9 @@ func (s *server) lend(stop, hurry context.Context) (err error) {
 	}
 	if s.tcp != nil {
 		finishers = append([]gateway.Finisher{s.tcp}, finishers...)
+	}
+	if s.settings.PublishEvents {
+		defer events.Publish(s.store, s.nats.service).Close()
 	}
 	s.logListening()
 	gw := s.newGateway(finishers)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/gateway/events"
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/metrics"
@@ -29,9 +30,10 @@ func (s *server) newGateway(finishers []gateway.Finisher) *gateway.Gateway {
 	c.Store, c.Sync, c.DrainWait = s.store, s.nats.sync, s.settings.DrainWait
 	c.Lending, c.Finishers = s.lending, finishers
 	sessions := dflockd.Config{Lending: s.lending, Turns: s.turns, SessionTimes: s.settings.Sessions, Clients: s.clients, Logger: s.log}
-	c.Dialects = []gateway.Dialect{library.New(s.store, s.lending, s.log), dflockd.New(s.store, sessions), s.functions}
+	streams := events.New(s.store, events.Config{Lending: s.lending, Logger: s.log})
+	c.Dialects = []gateway.Dialect{library.New(s.store, s.lending, s.log), dflockd.New(s.store, sessions), s.functions, streams}
 	longest := s.settings.Store().MaxWait.Seconds()
-	c.Collectors = slices.Concat(c.Collectors, s.nats.collectors(), []prometheus.Collector{
+	c.Collectors = slices.Concat(c.Collectors, s.nats.collectors(), streams.Collectors(), []prometheus.Collector{
 		metrics.Store(s.store.Metrics),
 		metrics.Gauge("kvslots_max_wait_seconds", "The longest wait for a slot: --max-wait.", nil, func() float64 { return longest }),
 	})

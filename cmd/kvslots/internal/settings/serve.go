@@ -16,6 +16,8 @@ import (
 // MaxDuration is longer than any useful lease or wait, and does not overflow.
 const MaxDuration = 365 * 24 * time.Hour
 
+const publishEventsFlag = "publish-events"
+
 // Serve has the settings of serve. Lists are separated by commas.
 type Serve struct {
 	HTTPAddr      string
@@ -43,6 +45,7 @@ type Serve struct {
 
 	NATS          NATS   // to --nats-url; some fields also apply to --nats-addr
 	replyPrefixes string // a list
+	PublishEvents bool
 
 	NATSAddr                string
 	natsNkeys               string // a list
@@ -132,6 +135,7 @@ func (s *Serve) AddFlags(flags *pflag.FlagSet) {
 	s.NATS.addFlags(flags, "", "use this NATS instead of embedding one (comma-separated URLs)", ", or of NATS clients at --nats-addr",
 		", or those that must have issued the certificates of clients at --nats-addr")
 	flags.Var(replyPrefixes(&s.replyPrefixes), "nats-reply-prefixes", "with --nats-url, also send answers to subjects below these, not only below _INBOX and _INBOX_… (comma-separated)")
+	flags.BoolVar(&s.PublishEvents, publishEventsFlag, s.PublishEvents, "with --nats-url, publish events on NATS subjects below kvslots.events")
 	flags.Var(Number(&s.store.Replicas, 1, 5), replicasFlag, "replicas of the bucket; more than 1 needs --nats-url")
 	flags.Var(Seconds(&s.store.MaxTTL, time.Second, MaxDuration), "max-ttl", "longest lease; a larger ttl is clamped to it")
 	flags.Var(Seconds(&s.store.MaxWait, time.Second, MaxDuration), "max-wait", "longest wait for a slot; a larger wait is clamped to it")

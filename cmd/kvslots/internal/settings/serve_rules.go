@@ -84,6 +84,7 @@ func (s *Serve) checkEmbedded(flags *pflag.FlagSet) error {
 	var found problems
 	found.when(s.DataDir == "", "--data-dir must not be empty")
 	found.each(given(flags, "nats-creds", "nats-nkey"), "needs --nats-url")
+	found.each(given(flags, publishEventsFlag), "needs --nats-url: at --nats-addr clients may subscribe below _INBOX only")
 	found.each(given(flags, "nats-reply-prefixes"), "needs --nats-url: at --nats-addr clients may subscribe below _INBOX only")
 	if s.NATSAddr == "" {
 		found.each(given(flags, "nats-user", "nats-password", "nats-token", "nats-tls-cert", "nats-tls-key", "nats-tls-ca"), "needs --nats-url or --nats-addr")

@@ -44,6 +44,8 @@ func TestServeRules(t *testing.T) {
 		{"reply prefixes over functions", external("--nats-reply-prefixes", "app.inbox,forrst"), "--forrst-fn-prefix"},
 		{"reply prefixes among functions", external("--nats-reply-prefixes", "forrst.fn.x"), "--forrst-fn-prefix"},
 		{"reply prefixes beside functions", external("--nats-reply-prefixes", "forrst.fnx"), ""},
+		{"events", external("--publish-events"), ""},
+		{"events without URL", []string{"--publish-events"}, "--publish-events needs --nats-url"},
 		{"reply prefixes without URL", []string{"--nats-reply-prefixes", "app.inbox"}, "--nats-reply-prefixes needs --nats-url"},
 		{"creds without URL", []string{"--nats-creds", "f"}, "--nats-creds needs --nats-url"},
 		{"sync of another server", external("--sync", "always"), "--sync is for the embedded server: it excludes --nats-url"},

@@ -1,0 +1,178 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+const (
+	// keepAlive is how often a stream without events sends a comment: proxies cut connections
+	// that are silent for longer, often after 30 or 60 s.
+	keepAlive = 15 * time.Second
+
+	// gather is the least time between two writes of events, so that a burst takes few.
+	gather = 50 * time.Millisecond
+
+	writeTimeout = 10 * time.Second // Config.WriteTimeout when it is 0
+
+	// retryLeast and retrySpread say how long clients wait before they reconnect, which not all
+	// should do at once after their gateway has gone.
+	retryLeast, retrySpread = time.Second, 2 * time.Second
+
+	// maxKept is the size of a buffer that is kept for the next write, in bytes.
+	maxKept = 16 << 10
+)
+
+// stream sends events to one client.
+type stream struct {
+	dialect *Dialect
+	filter  filter
+	watcher *kvslots.Watcher
+	w       http.ResponseWriter
+	control *http.ResponseController
+	buffer  []byte
+	id      uint64 // the last one that was sent
+}
+
+func header(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx passes the events on at once
+}
+
+// run sends events until the client hangs up, reads too slowly, or the gateway stops.
+func (s *stream) run(r *http.Request) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	header(s.w)
+	s.buffer = append(s.buffer, "retry: "+strconv.FormatInt((retryLeast+rand.N(retrySpread)).Milliseconds(), 10)+"\n\n"...)
+	if s.send() != nil {
+		return
+	}
+	defer context.AfterFunc(s.dialect.lending.Stopping(), func() { cancel(wire.ErrDraining) })()
+	for {
+		err := s.next(ctx)
+		if err == nil {
+			err = s.send()
+		}
+		if err == nil {
+			err = pause(ctx, gather)
+		}
+		if err != nil {
+			s.end(r, err)
+			return
+		}
+	}
+}
+
+// next waits for events, and puts them into the buffer, or a comment if there are none.
+func (s *stream) next(ctx context.Context) error {
+	within, cancel := context.WithTimeoutCause(ctx, keepAlive, errQuiet)
+	defer cancel()
+	for len(s.buffer) == 0 {
+		events, err := s.watcher.Next(within)
+		switch {
+		case errors.Is(err, errQuiet):
+			s.buffer = append(s.buffer, ":\n"...)
+			s.putID(s.watcher.ID()) // so that a client of a quiet pool can resume for as long as one of a busy pool
+			s.buffer = append(s.buffer, '\n')
+		case err != nil:
+			return err
+		default:
+			s.put(events)
+		}
+	}
+	return nil
+}
+
+var errQuiet = errors.New("no events")
+
+// put puts the events that the client asks for into the buffer. The last one of an ID has it, so
+// that no client goes on in the middle of what happened at once.
+func (s *stream) put(events []kvslots.Event) {
+	var last *kvslots.Event
+	for i := range events {
+		e := &events[i]
+		if !s.filter.matches(e) {
+			continue
+		}
+		if last != nil {
+			s.putEvent(last, last.ID != e.ID)
+		}
+		last = e
+	}
+	if last != nil {
+		s.putEvent(last, true)
+	}
+}
+
+func (s *stream) putEvent(e *kvslots.Event, withID bool) {
+	if withID {
+		s.putID(e.ID)
+	}
+	body, err := json.Marshal(wire.NewEvent(e))
+	if err != nil { // not of an Event
+		return
+	}
+	s.buffer = append(append(append(s.buffer, "data: "...), body...), "\n\n"...)
+	s.dialect.sent.Add(1)
+	if e.Type == kvslots.EventStartsOver {
+		s.dialect.resets.Add(1)
+	}
+}
+
+func (s *stream) putID(id uint64) {
+	if id != 0 && id != s.id {
+		s.id = id
+		s.buffer = append(strconv.AppendUint(append(s.buffer, "id: "...), id, 10), '\n')
+	}
+}
+
+// send writes the buffer. The deadline is for this write only: over HTTP/2 one that passes ends
+// the stream, even if nothing is being written.
+func (s *stream) send() error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.dialect.writeTimeout)) // fails only for the ResponseWriters of tests
+	_, err := s.w.Write(s.buffer)
+	if err == nil {
+		err = s.control.Flush()
+	}
+	_ = s.control.SetWriteDeadline(time.Time{})
+	if s.buffer = s.buffer[:0]; cap(s.buffer) > maxKept {
+		s.buffer = nil
+	}
+	return err
+}
+
+// end ends the stream, as far as its client still reads.
+func (s *stream) end(r *http.Request, why error) {
+	switch {
+	case errors.Is(why, wire.ErrDraining), errors.Is(why, kvslots.ErrClosed):
+		s.buffer = append(s.buffer[:0], ": the gateway stops\n\n"...)
+		_ = s.send()
+	case errors.Is(why, os.ErrDeadlineExceeded):
+		s.dialect.cut.Add(1)
+		ops.TraceOf(r.Header.Get).Log(s.dialect.log, slog.LevelDebug, "a stream of events was cut: its client reads too slowly")
+	}
+}
+
+// pause waits, or returns why ctx has ended.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

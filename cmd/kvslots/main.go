@@ -95,7 +95,7 @@ func rootCommand(env settings.Environment) *cobra.Command {
 	root.AddCommand(
 		serveCommand(env), checkConfigCommand(env),
 		registerCommand(env), inspectCommand(env), watchCommand(env), deleteCommand(env),
-		lsCommand(env), holdersCommand(env), lineCommand(env),
+		lsCommand(env), topCommand(env), holdersCommand(env), lineCommand(env),
 		evictCommand(env), outCommand(env), inCommand(env), pauseCommand(env), resumeCommand(env),
 		borrowCommand(env), renewCommand(env), returnCommand(env),
 		runCommand(env), lockCommand(env), semCommand(env),

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -163,14 +163,12 @@ func (t *target) missing(ctx context.Context) error {
 	case t.pool.Key() == "":
 		return errors.New("no pool, lock or semaphore in use has this hash")
 	}
-	hashes := ""
+	hint := ""
 	pools, _, _ := t.from.pools(ctx, kvslots.PoolQuery{Match: t.pool.Key()}, maxNamesakes) // without them the error is the same
-	for _, p := range pools {
-		if p.Name == t.pool.Key() {
-			hashes += fmt.Sprintf("; a pool of this name has the hash %s", p.Hash)
-		}
+	if slices.ContainsFunc(pools, func(p kvslots.PoolStats) bool { return p.Name == t.pool.Key() }) {
+		hint = "; pools have this public name: kvslots ls prints their hashes"
 	}
-	return errors.New("no lock or semaphore of this name is held, waited for or out of service" + hashes)
+	return errors.New("no lock or semaphore of this name is held, waited for or out of service" + hint)
 }
 
 // maxNamesakes bounds how many pools are read to find those of a name.

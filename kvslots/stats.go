@@ -67,6 +67,7 @@ type PoolStats struct {
 	State
 	OldestWait time.Duration  // how long the first borrower in line has waited
 	Expired    int            // leases that have expired within the last hour, as far as this Store has seen
+	OutCount   int            // positions out of service, in use or not
 	OutList    []OutOfService // sorted by position
 }
 
@@ -108,7 +109,9 @@ func poolStats(p *peer.PoolStats) PoolStats {
 		stats.Resource, stats.Owned = resourceOf(p.Terms), isOwned(p.Terms)
 	}
 	for _, o := range p.Out {
-		stats.OutList = append(stats.OutList, OutOfService(o))
+		if stats.OutList = append(stats.OutList, OutOfService(o)); o.Position != WholePool {
+			stats.OutCount++
+		}
 	}
 	return stats
 }

@@ -13,15 +13,19 @@ import (
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 )
 
-// leaseTimes are the ttl of a lease and the longest wait for it.
-type leaseTimes struct{ ttl, wait time.Duration }
-
-func (t *leaseTimes) addFlags(flags *pflag.FlagSet) {
-	t.addTTL(flags)
-	flags.VarP(settings.Wait(&t.wait), "wait", "w", "how long to wait for a slot; 0 does not wait")
+// leaseTerms are the ttl of a lease, the longest wait for it, and its label.
+type leaseTerms struct {
+	ttl, wait time.Duration
+	label     string // see kvslots.WithLabel
 }
 
-func (t *leaseTimes) addTTL(flags *pflag.FlagSet) {
+func (t *leaseTerms) addFlags(flags *pflag.FlagSet) {
+	t.addTTL(flags)
+	flags.VarP(settings.Wait(&t.wait), "wait", "w", "how long to wait for a slot; 0 does not wait")
+	t.addLabel(flags)
+}
+
+func (t *leaseTerms) addTTL(flags *pflag.FlagSet) {
 	t.ttl = 30 * time.Second
 	flags.Var(settings.Seconds(&t.ttl, time.Second, settings.MaxDuration), "ttl", "how long the lease lasts; the gateway may grant less")
 }
@@ -36,13 +40,16 @@ With "--wait forever" kvslots waits without a limit. While no gateway can be rea
 504 or 507, kvslots tries again until --wait is over. It does not lose its place in the line when a gateway ends a wait after its own
 --max-wait. If the gateway grants a shorter lease than --ttl, kvslots prints that to standard error.
 
-The exit code is 75 if no slot was free in time. To hold a slot while a command runs, use "kvslots run".`
+The exit code is 75 if no slot was free in time; the error says which place in line the command had, or would have got. To hold a slot while a command runs, use "kvslots run".`
 
 func borrowCommand(env settings.Environment) *cobra.Command {
-	var t leaseTimes
+	var t leaseTerms
 	command := newPoolCommand(env, "borrow [<pool>] [--ttl 30s] [--wait 5s]", "Borrow a slot", borrowHelp,
 		arguments("[<pool>]"), t.addFlags,
 		func(ctx context.Context, p *poolCommand, args []string) error {
+			if err := checkText("label", t.label); err != nil {
+				return err
+			}
 			ctx, release := untilSignal(ctx)
 			defer release()
 			defer withoutBrokenPipe()()

@@ -45,6 +45,12 @@ func (l *lender) explain(err error) error {
 // hint returns what may be wrong if a gateway refuses a request so.
 func (l *lender) hint(refused *wire.Refusal) string {
 	switch {
+	case refused.Status == http.StatusForbidden && refused.Text == wire.ReadOnly.Text:
+		return "; changes need the gateway's full token"
+	case refused.Status == http.StatusUnauthorized && l.nats != nil && l.at.Token.Given():
+		return "; the token of --auth-token or --auth-token-file is not one of the gateway's"
+	case refused.Status == http.StatusUnauthorized && l.nats != nil:
+		return "; the gateway requires a token of operators: give --auth-token-file"
 	case l.nats != nil:
 		return ""
 	case refused.Text == "" && refused.Status < http.StatusBadRequest:

@@ -45,7 +45,7 @@ func TestNamedAreFollowed(t *testing.T) {
 			in := &ownSession{at: &settings.Gateway{NATS: settings.NATS{URL: url}}}
 			var members []member
 			for range 2 {
-				members = append(members, newNamed(in, kvslots.Lock(uuid.NewString()), leaseTimes{ttl: time.Hour}, io.Discard))
+				members = append(members, newNamed(in, kvslots.Lock(uuid.NewString()), leaseTerms{ttl: time.Hour}, io.Discard))
 			}
 			h := newSeveral(members)
 			defer h.close()

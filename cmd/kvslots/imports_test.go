@@ -73,6 +73,9 @@ func TestImports(t *testing.T) {
 			if imported == "github.com/rs/zerolog" && pkg != "cmd/kvslots/internal/server" {
 				t.Errorf("%s imports zerolog: loggers are of log/slog", file.name)
 			}
+			if strings.HasPrefix(imported, "charm.land/") && pkg != "cmd/kvslots" {
+				t.Errorf("%s imports %s: only commands use the terminal", file.name, imported)
+			}
 			if !strings.HasPrefix(imported, module+"/") {
 				continue
 			}

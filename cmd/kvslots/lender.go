@@ -40,7 +40,7 @@ func dial(at *settings.Gateway) (*lender, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &lender{client: client.New(nc).Once(), nats: nc, at: at, timeout: requestTimeout}, nil
+		return &lender{client: client.New(nc).WithToken(at.Token.Value).Once(), nats: nc, at: at, timeout: requestTimeout}, nil
 	}
 	config, err := at.TLS.Config()
 	if err != nil {
@@ -60,9 +60,9 @@ func (l *lender) close() {
 	}
 }
 
-func (l *lender) register(ctx context.Context, pool uuid.UUID, count int) (poolAnswer, error) {
+func (l *lender) register(ctx context.Context, pool uuid.UUID, count int, opts ...kvslots.Option) (poolAnswer, error) {
 	return ask(ctx, l, 0, func(ctx context.Context) (poolAnswer, error) {
-		state, err := l.client.Register(ctx, pool, count)
+		state, err := l.client.Register(ctx, pool, count, opts...)
 		return poolAnswer(wire.NewPool(pool, state)), err
 	})
 }
@@ -74,15 +74,28 @@ func (l *lender) inspect(ctx context.Context, pool uuid.UUID) (inspectionAnswer,
 	})
 }
 
+// describe returns the answer to an inspection. A gateway of an earlier release knows no name of
+// the pool, and nothing out of service.
+func (l *lender) describe(ctx context.Context, pool uuid.UUID) (inspection, error) {
+	return ask(ctx, l, 0, func(ctx context.Context) (inspection, error) {
+		detail, err := l.client.ReadPool(ctx, kvslots.ByID(pool), kvslots.DetailPage{})
+		if errors.Is(err, errors.ErrUnsupported) {
+			detail.State, err = l.client.Inspect(ctx, pool)
+			detail.Hash = kvslots.ByID(pool).Hash()
+		}
+		return inspection(wire.NewInspection(pool, &detail.PoolStats)), err
+	})
+}
+
 func (l *lender) remove(ctx context.Context, pool uuid.UUID) (deletedAnswer, error) {
 	return ask(ctx, l, 0, func(ctx context.Context) (deletedAnswer, error) {
 		return deletedAnswer{true}, l.client.Delete(ctx, pool)
 	})
 }
 
-func (l *lender) borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, key kvslots.Option) (leaseAnswer, error) {
+func (l *lender) borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (leaseAnswer, error) {
 	return l.askLease(ctx, wait, func(ctx context.Context) (*kvslots.Lease, error) {
-		return l.client.Borrow(ctx, pool, ttl, wait, key)
+		return l.client.Borrow(ctx, pool, ttl, wait, opts...)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/cosmo"
 )
 
@@ -54,10 +55,10 @@ func (s *limitSubcommand) printHeld(held cosmo.Held) error {
 			settings.FormatDuration(held.Duration), held.Revision))
 }
 
-// legible quotes a text with characters that may control a terminal: any client of NATS may
-// have written it.
+// legible quotes a text with characters that may control a terminal, or that are not seen: any
+// client may have written it.
 func legible(text string) string {
-	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || kvslots.IsHidden(r) }) {
 		return strconv.Quote(text)
 	}
 	return text

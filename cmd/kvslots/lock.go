@@ -65,7 +65,7 @@ func newNamedCommand(env settings.Environment, use, short, long string, ownFlags
 				return settings.Usagef("--limit is missing")
 			}
 			names := slices.Concat(before, o.also)
-			h, err := newNames(command, &at, o.leaseTimes, names, on)
+			h, err := newNames(command, &at, o.leaseTerms, names, on)
 			if err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ func newNamedCommand(env settings.Environment, use, short, long string, ownFlags
 	return command
 }
 
-func newNames(command *cobra.Command, at *settings.Gateway, t leaseTimes, names []string, on func(name string) kvslots.Resource) (holding, error) {
+func newNames(command *cobra.Command, at *settings.Gateway, t leaseTerms, names []string, on func(name string) kvslots.Resource) (holding, error) {
 	in := &ownSession{at: at}
 	var members []member
 	for _, name := range names {

@@ -278,7 +278,7 @@ func TestSeveralAllOrNothing(t *testing.T) {
 		p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
 		for _, also := range [][]string{{pool, "--also", free}, {free, "--also", pool}} {
 			args := append(append([]string{"run"}, also...), "--wait", "1s")
-			wantCall(t, 75, "", "kvslots: no resource available\n", underName(transport, `echo ran`, args...)...)
+			wantCall(t, 75, "", "kvslots: no resource available; place \\d+ in the line\n", underName(transport, `echo ran`, args...)...)
 			p.want(t, "GET", "/l/"+free, "", 200, `"in_use":0`)
 		}
 		p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")

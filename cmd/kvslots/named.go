@@ -107,7 +107,7 @@ type named struct {
 	latest  time.Duration // boottime at which the grant has ended for certain
 }
 
-func newNamed(in *ownSession, on kvslots.Resource, t leaseTimes, stderr io.Writer) *named {
+func newNamed(in *ownSession, on kvslots.Resource, t leaseTerms, stderr io.Writer) *named {
 	return &named{waiting: newWaiting(t, stderr), in: in, on: on}
 }
 
@@ -125,7 +125,7 @@ func (n *named) Borrow(ctx context.Context) (lease underlease.Lease, err error) 
 }
 
 // asked returns the ttl to ask for. What a session holds ends with it, at the latest.
-func (n *named) asked(lives time.Duration) time.Duration { return min(n.leaseTimes.ttl, lives) }
+func (n *named) asked(lives time.Duration) time.Duration { return min(n.leaseTerms.ttl, lives) }
 
 func (n *named) acquire(ctx context.Context, key kvslots.Option) (lease underlease.Lease, err error) {
 	ctx, cancel := n.bounded(ctx)
@@ -136,7 +136,7 @@ func (n *named) acquire(ctx context.Context, key kvslots.Option) (lease underlea
 	}
 	wait, sent, sentAt := n.left(), boottime.Now(), time.Now()
 	g, err := ask(ctx, from, wait, func(ctx context.Context) (kvslots.Grant, error) {
-		return from.client.Acquire(ctx, session, n.on, n.asked(lives), wait, key)
+		return from.client.Acquire(ctx, session, n.on, n.asked(lives), wait, key, kvslots.WithLabel(n.label))
 	})
 	if errors.Is(err, kvslots.ErrSessionGone) {
 		n.in.drop(session)
@@ -213,9 +213,9 @@ func (n *named) endSession(ctx context.Context) error {
 }
 
 func (n *named) printShortfall() {
-	if n.ttl < n.leaseTimes.ttl && n.ttl < n.in.lives {
+	if n.ttl < n.leaseTerms.ttl && n.ttl < n.in.lives {
 		fmt.Fprintf(n.stderr, "kvslots: the gateway granted a lease of only %s, not of %s\n",
-			settings.FormatDuration(n.ttl), settings.FormatDuration(n.leaseTimes.ttl))
+			settings.FormatDuration(n.ttl), settings.FormatDuration(n.leaseTerms.ttl))
 	}
 }
 

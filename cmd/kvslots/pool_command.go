@@ -87,10 +87,18 @@ func (p *poolCommand) answer(err error, body fmt.Stringer) error {
 	return report(p.OutOrStdout(), p.json, body, body.String())
 }
 
+// placed adds to the text of an error the caller's place in line, if that is known.
+func placed(err error) error {
+	if refused, ok := errors.AsType[*kvslots.NoSlotError](err); ok {
+		return fmt.Errorf("%w; place %d in the line", err, refused.Place)
+	}
+	return err
+}
+
 // coded returns the error of a gateway with the exit code that scripts depend on.
 func coded(err error) error {
 	if _, ok := errors.AsType[exitError](err); !ok && errors.Is(err, kvslots.ErrNoSlot) {
-		return exitError{exitNoSlot, err}
+		return exitError{exitNoSlot, placed(err)}
 	}
 	return err
 }

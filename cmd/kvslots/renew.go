@@ -11,7 +11,7 @@ import (
 )
 
 func renewCommand(env settings.Environment) *cobra.Command {
-	var t leaseTimes
+	var t leaseTerms
 	return newPoolCommand(env, "renew [<pool>] <lease> [--ttl 30s]", "Renew a lease",
 		"Set the end of a lease to --ttl from now, and print it as \"kvslots borrow\" does. A lease that has ended is not renewed,\n"+
 			"which is an error. <lease> may also be @FILE.",

@@ -56,20 +56,20 @@ func runCommand(env settings.Environment) *cobra.Command {
 			if err := arguments("[<pool>]")(p.Command, before); err != nil {
 				return err
 			}
-			s, err := p.slots(o.leaseTimes, before, o.also)
+			s, err := p.slots(o.leaseTerms, before, o.also)
 			if err != nil {
 				return err
 			}
 			defer s.close()
 			err = o.runUnder(ctx, p.Command, s, argv, func() error { return p.printLeases(s) })
-			return o.conflict(coded(err))
+			return o.conflict(err)
 		})
 	command.DisableFlagsInUseLine = true // flags come before the command
 	return command
 }
 
 // slots returns the slot of the pool in args, or several, if other pools are given.
-func (p *poolCommand) slots(t leaseTimes, args, also []string) (holding, error) {
+func (p *poolCommand) slots(t leaseTerms, args, also []string) (holding, error) {
 	if len(args) == 1 && !strings.HasPrefix(args[0], "@") {
 		if _, err := wire.ParseID("", args[0]); err != nil {
 			return nil, settings.Usagef("<pool> must be a UUID; to hold a lock by its name, use kvslots lock NAME")

@@ -20,7 +20,7 @@ import (
 // runOptions are the flags of the commands that run a command: run, lock and sem. Those with a
 // letter are as those of flock(1).
 type runOptions struct {
-	leaseTimes
+	leaseTerms
 	killAfter    time.Duration
 	noWait       bool
 	conflictCode int
@@ -31,7 +31,8 @@ type runOptions struct {
 
 // addFlags declares the flags. what is a slot or a lock, and others what --also names.
 func (o *runOptions) addFlags(flags *pflag.FlagSet, wait time.Duration, what, others string) {
-	o.leaseTimes.addFlags(flags)
+	o.leaseTerms.addFlags(flags)
+	flags.Lookup("label").Usage += "; by default user@host:pid command, without the command's arguments"
 	o.wait = wait
 	flags.Lookup("wait").DefValue = settings.FormatDuration(wait)
 	o.conflictCode = exitNoSlot
@@ -56,6 +57,12 @@ func (o *runOptions) load(command *cobra.Command, args []string) (before, argv [
 	}
 	if o.noWait {
 		o.wait = 0
+	}
+	if !command.Flags().Changed("label") {
+		o.label = defaultLabel(argv[0])
+	}
+	if err := checkText("label", o.label); err != nil {
+		return nil, nil, err
 	}
 	o.killAfter, err = timeToEnd(o.killAfter, "ttl", o.ttl)
 	return before, argv, err
@@ -89,6 +96,7 @@ func (o *runOptions) conflict(err error) error {
 	if coded, ok := errors.AsType[exitError](err); ok {
 		err = coded.error
 	}
+	err = placed(err)
 	if o.quiet {
 		err = nil
 	}

@@ -37,7 +37,7 @@ type slot struct {
 
 // slot returns a slot of the pool that was given in args, or else in the environment. The
 // caller must close it.
-func (p *poolCommand) slot(t leaseTimes, args []string) (*slot, error) {
+func (p *poolCommand) slot(t leaseTerms, args []string) (*slot, error) {
 	pool, err := p.pool(args)
 	return &slot{waiting: newWaiting(t, p.ErrOrStderr()), at: &p.at, pool: pool}, err
 }
@@ -76,7 +76,7 @@ func (s *slot) borrowOnce(ctx context.Context, key kvslots.Option) (lease underl
 	wait, sent := s.left(), boottime.Now()
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	answer, err := s.from.borrow(ctx, s.pool, s.ttl, wait, key)
+	answer, err := s.from.borrow(ctx, s.pool, s.ttl, wait, key, kvslots.WithLabel(s.label))
 	if err != nil {
 		return lease, err
 	}

@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // terminal is a pseudo-terminal: input of the user goes in, output of programs comes
 // out.
 type terminal struct {
 	person *os.File
-	shown  *logs
+	shown  *logtest.Output
 }
 
 // onTerminal runs kvslots in the foreground of a terminal.
@@ -33,6 +35,9 @@ func onTerminal(t *testing.T, args ...string) (*exec.Cmd, *terminal) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 132}); err != nil {
+		t.Fatal(err)
+	}
 	theirs, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +47,7 @@ func onTerminal(t *testing.T, args ...string) (*exec.Cmd, *terminal) {
 	process.Stdin, process.Stdout, process.Stderr = theirs, theirs, theirs
 	process.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	startProcess(t, process)
-	shown, done := newLogs(), make(chan struct{})
+	shown, done := &logtest.Output{}, make(chan struct{})
 	go func() {
 		defer close(done)
 		_, _ = io.Copy(shown, person)
@@ -105,6 +110,31 @@ func TestRunCommandStops(t *testing.T) {
 	if code := process.ProcessState.ExitCode(); code != 128+15 {
 		t.Errorf("exit code %d", code)
 	}
+}
+
+// top shows what changes, takes keys, and leaves the terminal as it was.
+func TestTopAtATerminal(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1,"name":"printer"}`, 200, "")
+	process, term := onTerminal(t, "top", "--server", p.url, "--interval", "100ms")
+	shows := func(text string) {
+		term.shown.Await(t, func(shown string) bool { return strings.Contains(shown, text) })
+	}
+	shows("printer")
+	shows("0/1")
+	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30,"label":"ci@b7:12"}`, 200, "")
+	fmt.Fprint(term.person, "\r")
+	shows("ci@b7:12")
+	fmt.Fprint(term.person, "\x1b[D") // left
+	fmt.Fprint(term.person, "/prin\r")
+	shows("filter:")
+	fmt.Fprint(term.person, "s")
+	shows("oldest_")
+	fmt.Fprint(term.person, "q")
+	if err := process.Wait(); err != nil {
+		t.Error(err)
+	}
+	shows("\x1b[?1049l") // the end of the alternate screen
 }
 
 // isStopped reports whether a process is stopped.

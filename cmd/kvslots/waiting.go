@@ -16,14 +16,14 @@ import (
 // waiting is one wait for a slot. It may take several requests, since gateways may be
 // unreachable, refuse requests for a while, or wait for less than this.
 type waiting struct {
-	leaseTimes
+	leaseTerms
 	retry
 	tried bool          // a request was sent, or a connection attempted
 	asked time.Duration // the wait of the last request
 }
 
-func newWaiting(t leaseTimes, stderr io.Writer) *waiting {
-	return &waiting{leaseTimes: t, retry: retry{until: boottime.Now() + t.wait, hint: "trying again", stderr: stderr}}
+func newWaiting(t leaseTerms, stderr io.Writer) *waiting {
+	return &waiting{leaseTerms: t, retry: retry{until: boottime.Now() + t.wait, hint: "trying again", stderr: stderr}}
 }
 
 // longestAsk bounds the wait of one request. A gateway that dies is noticed when that time and

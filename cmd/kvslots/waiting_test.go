@@ -12,7 +12,7 @@ import (
 // A try ends soon after the wait that it is part of, whatever the server does.
 func TestWaitBoundsItsTries(t *testing.T) {
 	for _, c := range []struct{ wait, most time.Duration }{{2 * time.Second, 7 * time.Second}, {0, 0}} {
-		ctx, cancel := newWaiting(leaseTimes{ttl: time.Minute, wait: c.wait}, io.Discard).bounded(t.Context())
+		ctx, cancel := newWaiting(leaseTerms{ttl: time.Minute, wait: c.wait}, io.Discard).bounded(t.Context())
 		deadline, bounded := ctx.Deadline()
 		if bounded != (c.most > 0) || bounded && time.Until(deadline) > c.most {
 			t.Errorf("--wait %s: a try until %s, %v", c.wait, deadline, bounded)

@@ -95,6 +95,16 @@ func Dial(at string, cfg Config) (*Client, error) {
 	return &Client{gateways: &natsTransport{nc: nc, dialled: true, token: cfg.Token}}, nil
 }
 
+// WithToken returns a Client with the same connections, which sends a token of operators over
+// NATS: see Config.Token. It is for a connection passed to New, and has no effect over HTTP.
+// Closing it closes c.
+func (c *Client) WithToken(token string) *Client {
+	if over, ok := c.gateways.(*natsTransport); ok {
+		return &Client{gateways: &natsTransport{nc: over.nc, dialled: over.dialled, token: token}, once: c.once}
+	}
+	return c
+}
+
 func isHTTP(at string) bool {
 	at = strings.ToLower(strings.TrimSpace(at))
 	return strings.HasPrefix(at, "http:") || strings.HasPrefix(at, "https:")

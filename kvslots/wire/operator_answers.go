@@ -117,11 +117,9 @@ func NewPoolInfo(p *kvslots.PoolStats) PoolInfo {
 	info := PoolInfo{
 		Hash: p.Hash, Type: TypePool, Name: p.Name, Key: p.Resource.Key, Dialect: dialect(p.Owned),
 		Count: p.Count, InUse: p.InUse, Available: p.Available(), Waiting: p.Waiting,
-		OldestWait: inSeconds(p.OldestWait), Expired: p.Expired, Out: len(p.OutList),
+		OldestWait: inSeconds(p.OldestWait), Expired: p.Expired, Out: p.OutCount,
 	}
-	if info.PauseReason, info.Paused = pausedBy(p.OutList); info.Paused {
-		info.Out--
-	}
+	info.PauseReason, info.Paused = pausedBy(p.OutList)
 	switch {
 	case p.Resource.Key == "":
 	case p.Resource.Kind == kvslots.KindLock:
@@ -205,7 +203,7 @@ func NewInspection(id uuid.UUID, p *kvslots.PoolStats) Inspection {
 // none but that of a paused pool.
 func (i *PoolInfo) Stats() kvslots.PoolStats {
 	p := kvslots.PoolStats{
-		Hash: i.Hash, Name: i.Name, Owned: i.Dialect != "", OldestWait: ofSeconds(i.OldestWait), Expired: i.Expired,
+		Hash: i.Hash, Name: i.Name, Owned: i.Dialect != "", OldestWait: ofSeconds(i.OldestWait), Expired: i.Expired, OutCount: i.Out,
 		State: PoolState{i.Count, i.InUse, i.Available, i.Waiting}.State(),
 	}
 	switch i.Type {

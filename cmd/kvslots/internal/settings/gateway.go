@@ -18,7 +18,7 @@ const (
 // only some of them leaves the others empty.
 type Gateway struct {
 	Server string // URLs separated by commas; may contain a password
-	Token  Token  // for Server
+	Token  Token  // for Server, and for requests of operators over NATS
 	TLS    ClientTLS
 	NATS   NATS
 }
@@ -26,7 +26,7 @@ type Gateway struct {
 // AddFlags declares all flags.
 func (g *Gateway) AddFlags(flags *pflag.FlagSet) {
 	g.addServerFlag(flags)
-	g.Token.addFlags(flags, "bearer token for --server")
+	g.Token.addFlags(flags, "bearer token for --server, and for operators over NATS")
 	g.TLS.addFlags(flags)
 	g.NATS.AddFlags(flags, "", "call gateways over this NATS instead (comma-separated URLs)")
 	g.NATS.ownInbox = true

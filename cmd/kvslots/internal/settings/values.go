@@ -189,8 +189,8 @@ func checked(target *string, kind string, check func(text string) error) flagVal
 	return flagValue[string]{target, kind, func(text string) (string, error) { return text, check(text) }, asGiven}
 }
 
-// choice is a flag that takes one of a few words.
-func choice(target *string, words ...string) flagValue[string] {
+// Choice is a flag that takes one of a few words.
+func Choice(target *string, words ...string) flagValue[string] {
 	return checked(target, strings.Join(words, "|"), func(text string) error {
 		if !slices.Contains(words, text) {
 			return fmt.Errorf("must be one of %s", strings.Join(words, ", "))

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+func holdersCommand(env settings.Environment) *cobra.Command {
+	limit := 0
+	return newTargetCommand(env, "holders [<pool>]", "Show who holds the slots of a pool, a lock or a semaphore",
+		"Print the pool's state, and a line for each slot that is held or out of service: its position, the lease's fence, for\n"+
+			"how long it is held, when the lease ends unless it is renewed, and the label that the holder has given.\n"+
+			"\"kvslots evict\" takes the position and the fence.",
+		nil, func(flags *pflag.FlagSet) { addLimit(flags, &limit) },
+		func(ctx context.Context, t *target, _ []string) error {
+			detail, err := t.from.holders(ctx, t.pool, limit)
+			if err != nil {
+				return t.answer(ctx, err, nil, "")
+			}
+			body := wire.NewPoolDetail(&detail, kvslots.DetailPage{MaxHolders: 1})
+			return t.reportPart(body, poolHead(&detail)+"\n"+table(holderRows(&detail)), detail.MoreHolders)
+		})
+}
+
+// holders reads up to limit leases of a pool, or all of them if it is 0.
+func (l *lender) holders(ctx context.Context, pool kvslots.PoolRef, limit int) (all kvslots.PoolDetail, err error) {
+	for page := (kvslots.DetailPage{}); ; {
+		listed := all.Holders
+		page.MaxHolders = pageSize(limit, len(listed))
+		all, err = l.read(ctx, pool, page)
+		read := len(all.Holders)
+		all.Holders = append(listed, all.Holders...)
+		if err != nil || !all.MoreHolders || read == 0 || limit > 0 && len(all.Holders) >= limit {
+			return all, err
+		}
+		page.From = all.Holders[len(all.Holders)-1].Position + 1
+	}
+}
+
+func (l *lender) read(ctx context.Context, pool kvslots.PoolRef, page kvslots.DetailPage) (kvslots.PoolDetail, error) {
+	return ask(ctx, l, 0, func(ctx context.Context) (kvslots.PoolDetail, error) { return l.client.ReadPool(ctx, pool, page) })
+}
+
+// poolHead returns what a pool is, in lines.
+func poolHead(d *kvslots.PoolDetail) string {
+	p := wire.NewPoolInfo(&d.PoolStats)
+	head := strings.TrimSpace(p.Type+" "+p.Hash+" "+nameOf(&p)) + "\n" + poolAnswer(wire.NewPool([16]byte{}, d.State)).String()
+	if p.Paused {
+		head += "\n" + withReason("paused", p.PauseReason)
+	}
+	return head
+}
+
+// holderRows returns the rows of a table, with its head. Positions that are out of service are
+// among them if they are not after the last lease of a part.
+func holderRows(d *kvslots.PoolDetail) [][]string {
+	rows := [][]string{{"POSITION", "FENCE", "HELD FOR", "ENDS IN", "LABEL"}}
+	out := map[int]string{}
+	for _, o := range d.OutList {
+		if o.Position != kvslots.WholePool {
+			out[o.Position] = withReason("out of service", o.Reason)
+		}
+	}
+	last := -1
+	free := func(until int) { // adds the positions out of service that no one holds
+		for _, o := range d.OutList {
+			if o.Position > last && o.Position < until {
+				rows = append(rows, []string{strconv.Itoa(o.Position), "-", "-", "-", out[o.Position]})
+			}
+		}
+		last = until
+	}
+	for _, h := range d.Holders {
+		free(h.Position)
+		label := []string{legible(h.Label), out[h.Position]}
+		label = slices.DeleteFunc(label, func(text string) bool { return text == "" })
+		rows = append(rows, []string{strconv.Itoa(h.Position), fmt.Sprint(h.Fence), age(h.Age), age(h.ExpiresIn), strings.Join(label, "; ")})
+	}
+	if !d.MoreHolders {
+		free(kvslots.MaxSemaphoreLimit + 1)
+	}
+	return rows
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+// listing are the flags that select pools.
+type listing struct {
+	sort  string
+	query kvslots.PoolQuery
+	limit int
+}
+
+func (l *listing) addFlags(flags *pflag.FlagSet) {
+	l.sort, l.limit = wire.NameOf(kvslots.ByWaiting), defaultListed
+	flags.Var(settings.Choice(&l.sort, orderNames()...), "sort", "begin with the pools that have most of this: waiting (borrowers in line, then slots in use), oldest_wait, in_use, or expired (leases within the last hour)")
+	flags.StringVar(&l.query.Match, "match", "", "list only pools with this in their name, or at the beginning of their hash")
+	flags.BoolVar(&l.query.Waiting, "contended", false, "list only pools with borrowers in line")
+}
+
+// defaultListed is the default of --limit.
+const defaultListed = 100
+
+func addLimit(flags *pflag.FlagSet, limit *int) {
+	*limit = defaultListed
+	flags.Var(settings.Number(limit, 0, 1_000_000), "limit", "how many to list at most; 0 lists all")
+}
+
+// orders are the values of --sort, in the order in which top changes it.
+var orders = []kvslots.PoolOrder{kvslots.ByWaiting, kvslots.ByOldestWait, kvslots.ByInUse, kvslots.ByExpired}
+
+func orderNames() (names []string) {
+	for _, order := range orders {
+		names = append(names, wire.NameOf(order))
+	}
+	return names
+}
+
+// load sets the order. The flag has checked its name.
+func (l *listing) load() {
+	for _, order := range orders {
+		if wire.NameOf(order) == l.sort {
+			l.query.Order = order
+		}
+	}
+}
+
+func lsCommand(env settings.Environment) *cobra.Command {
+	var l listing
+	return newOperatorCommand(env, "ls [--sort waiting] [--match TEXT] [--contended]", "List pools, locks and semaphores, the most contended first",
+		"List the registered pools, and the locks and semaphores that are held or waited for: type, hash, slots in use of all,\n"+
+			"borrowers in line, how long the first of them has waited, leases that expired within the last hour, what is out of\n"+
+			"service, and the name. \"kvslots holders\" and \"kvslots line\" take the hash.",
+		cobra.NoArgs,
+		func(_ *operatorCommand, flags *pflag.FlagSet) {
+			l.addFlags(flags)
+			addLimit(flags, &l.limit)
+		},
+		func(ctx context.Context, o *operatorCommand, _ []string) error {
+			return o.with(func(from *lender) error { return o.list(ctx, from, &l) })
+		})
+}
+
+// list prints the pools that l selects.
+func (o *operatorCommand) list(ctx context.Context, from *lender, l *listing) error {
+	l.load()
+	pools, next, err := from.pools(ctx, l.query, l.limit)
+	if err != nil {
+		return err
+	}
+	return o.reportPart(wire.NewPoolList(pools, next), table(poolRows(pools)), next != "")
+}
+
+// reportPart prints a result that may be a part, because of --limit.
+func (o *operatorCommand) reportPart(body any, text string, more bool) error {
+	if err := report(o.OutOrStdout(), o.json, body, text); err != nil {
+		return err
+	}
+	if more && !o.json {
+		fmt.Fprintln(o.ErrOrStderr(), "kvslots: there are more; --limit 0 lists all")
+	}
+	return nil
+}
+
+// pools returns up to limit pools, or all of them if it is 0. next is not "" if there are more.
+func (l *lender) pools(ctx context.Context, q kvslots.PoolQuery, limit int) (all []kvslots.PoolStats, next string, err error) {
+	for {
+		q.Max = pageSize(limit, len(all))
+		page, err := ask(ctx, l, 0, func(ctx context.Context) (page []kvslots.PoolStats, err error) {
+			page, q.After, err = l.client.ReadPools(ctx, q)
+			return page, err
+		})
+		all = append(all, page...)
+		if err != nil || q.After == "" || len(page) == 0 || limit > 0 && len(all) >= limit {
+			return all, q.After, err
+		}
+	}
+}
+
+// pageSize returns how many to ask a gateway for, after it has listed some.
+func pageSize(limit, listed int) int {
+	if limit == 0 {
+		return kvslots.MaxPoolsRead
+	}
+	return min(limit-listed, kvslots.MaxPoolsRead)
+}
+
+// poolRows returns the rows of a table, with its head. The name, which may have any width, is the
+// last column.
+func poolRows(pools []kvslots.PoolStats) [][]string {
+	rows := [][]string{{"HASH", "TYPE", "IN USE", "WAITING", "OLDEST WAIT", "EXPIRED", "STATE", "NAME"}}
+	for i := range pools {
+		p := wire.NewPoolInfo(&pools[i])
+		oldest := "-"
+		if p.Waiting > 0 {
+			oldest = age(pools[i].OldestWait)
+		}
+		rows = append(rows, []string{
+			p.Hash, p.Type, fmt.Sprintf("%d/%d", p.InUse, p.Count), strconv.Itoa(p.Waiting), oldest, strconv.Itoa(p.Expired), stateOf(&p), nameOf(&p),
+		})
+	}
+	return rows
+}
+
+func stateOf(p *wire.PoolInfo) string {
+	switch {
+	case p.Paused:
+		return "paused"
+	case p.Out > 0:
+		return fmt.Sprintf("%d out", p.Out)
+	}
+	return "-"
+}
+
+// nameOf returns the key of a lock or a semaphore, or the public name of a pool.
+func nameOf(p *wire.PoolInfo) string { return legible(p.Key + p.Name) }

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+// operatorCommand is a command of an operator, who need not know a pool's id.
+type operatorCommand struct {
+	*cobra.Command
+	at   settings.Gateway
+	env  settings.Environment
+	json bool
+	key  string // of --key; only of commands about one pool
+}
+
+// targetHelp is part of the help of every operator's command about one pool.
+const targetHelp = `<pool> is the pool's UUID, which is a secret, or @FILE, a file that contains it (@- is standard input); or the pool's hash,
+32 hexadecimal digits, as "kvslots ls" prints it; or the name of a lock or a semaphore, which is anything else. To name a lock or a
+semaphore that looks like one of the others, give --key instead. Without <pool> and --key the command takes the pool's UUID from
+KVSLOTS_POOL.`
+
+// operatorHelp is part of the help of every operator's command.
+const operatorHelp = `A gateway with an --auth-token requires it of operators: over NATS only for hashes, for lists of pools, and for changes of
+locks and semaphores. With its --read-token they can read, and change nothing.`
+
+// newOperatorCommand returns a command that calls do. ownFlags declares the flags that other
+// commands do not have.
+func newOperatorCommand(env settings.Environment, use, short, long string, args cobra.PositionalArgs,
+	ownFlags func(o *operatorCommand, flags *pflag.FlagSet), do func(ctx context.Context, o *operatorCommand, args []string) error,
+) *cobra.Command {
+	o := &operatorCommand{env: env}
+	o.Command = &cobra.Command{
+		Use:   use,
+		Short: short,
+		Long:  strings.TrimSpace(long) + "\n\n" + operatorHelp + "\n\n" + gatewayHelp,
+		Args:  args,
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := load(command, env, &o.at); err != nil {
+				return err
+			}
+			return do(command.Context(), o, args)
+		},
+	}
+	o.Flags().SortFlags = false
+	ownFlags(o, o.Flags())
+	o.Flags().BoolVar(&o.json, "json", false, "print the answer as a line of JSON; an error, too")
+	o.at.AddFlags(o.Flags())
+	return o.Command
+}
+
+// newTargetCommand returns an operator's command about one pool, lock or semaphore. do is called
+// with the arguments after the one that names it, which are called others.
+func newTargetCommand(env settings.Environment, use, short, long string, others []string, ownFlags func(flags *pflag.FlagSet),
+	do func(ctx context.Context, t *target, args []string) error,
+) *cobra.Command {
+	return newOperatorCommand(env, use, short, strings.TrimSpace(long)+"\n\n"+targetHelp,
+		arguments(append([]string{"[<pool>]"}, others...)...),
+		func(o *operatorCommand, flags *pflag.FlagSet) {
+			if ownFlags != nil {
+				ownFlags(flags)
+			}
+			flags.StringVar(&o.key, "key", "", "the name of a lock or a semaphore, instead of <pool>")
+		},
+		func(ctx context.Context, o *operatorCommand, args []string) error {
+			named := len(args) - len(others) // 1 if <pool> was given
+			pool, err := o.pool(args[:named])
+			if err != nil {
+				return err
+			}
+			return o.with(func(from *lender) error {
+				return do(ctx, &target{operatorCommand: o, from: from, pool: pool}, args[named:])
+			})
+		})
+}
+
+// with connects to a gateway, or to NATS, and calls do.
+func (o *operatorCommand) with(do func(from *lender) error) error {
+	from, err := dial(&o.at)
+	if err != nil {
+		return err
+	}
+	defer from.close()
+	return do(from)
+}
+
+// pool returns the pool that was given in args, by --key, or else in the environment.
+func (o *operatorCommand) pool(args []string) (kvslots.PoolRef, error) {
+	byKey := o.Flags().Changed("key")
+	switch {
+	case byKey && len(args) > 0:
+		return kvslots.PoolRef{}, settings.Usagef("<pool> and --key exclude each other")
+	case byKey:
+		return lockRef("--key", o.key)
+	case len(args) == 0 && o.env[settings.PoolVariable] == "":
+		return kvslots.PoolRef{}, settings.Usagef("no <pool>, no --key, and no %s", settings.PoolVariable)
+	case len(args) == 0:
+		id, err := parseSecret(settings.PoolVariable, o.env[settings.PoolVariable])
+		return kvslots.ByID(id), err
+	case strings.HasPrefix(args[0], "@"):
+		id, err := secretArgument(o.Command, "<pool>", args[0])
+		return kvslots.ByID(id), err
+	}
+	if id, err := wire.ParseID("", args[0]); err == nil {
+		return kvslots.ByID(id), nil
+	}
+	if _, err := hex.DecodeString(args[0]); err == nil && len(args[0]) == 32 {
+		return kvslots.ByHash(strings.ToLower(args[0]))
+	}
+	if mistyped.MatchString(args[0]) {
+		return kvslots.PoolRef{}, settings.Usagef("<pool> is not a whole UUID or hash; if it is the name of a lock, give it as --key")
+	}
+	return lockRef("<pool>", args[0])
+}
+
+// mistyped matches what may be an id that was not copied as a whole. As the name of a lock it
+// would be sent to the gateway in clear.
+var mistyped = regexp.MustCompile(`^[0-9A-Fa-f-]{24,}$`)
+
+// lockRef returns the lock or the semaphore with a name.
+func lockRef(argument, name string) (kvslots.PoolRef, error) {
+	if err := wire.CheckKey(name); err != nil {
+		return kvslots.PoolRef{}, settings.Usagef("%s is not the name of a lock (pools with a name have a hash, see kvslots ls): %w", argument, err)
+	}
+	return kvslots.ByName(name), nil
+}
+
+// target is the pool, lock or semaphore that an operator's command is about.
+type target struct {
+	*operatorCommand
+	from *lender
+	pool kvslots.PoolRef
+}
+
+// answer prints a result, or fails with err.
+func (t *target) answer(ctx context.Context, err error, body any, text string) error {
+	if errors.Is(err, kvslots.ErrNoPool) {
+		return t.missing(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return report(t.OutOrStdout(), t.json, body, text)
+}
+
+// missing returns the error of a pool that does not exist. A name may be the public one of pools.
+func (t *target) missing(ctx context.Context) error {
+	_, byID := t.pool.ID()
+	switch {
+	case byID:
+		return kvslots.ErrNoPool
+	case t.pool.Key() == "":
+		return errors.New("no pool, lock or semaphore in use has this hash")
+	}
+	hint := ""
+	pools, _, _ := t.from.pools(ctx, kvslots.PoolQuery{Match: t.pool.Key()}, maxNamesakes) // without them the error is the same
+	if slices.ContainsFunc(pools, func(p kvslots.PoolStats) bool { return p.Name == t.pool.Key() }) {
+		hint = "; pools have this public name: kvslots ls prints their hashes"
+	}
+	return errors.New("no lock or semaphore of this name is held, waited for or out of service" + hint)
+}
+
+// maxNamesakes bounds how many pools are read to find those of a name.
+const maxNamesakes = 10

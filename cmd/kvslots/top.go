@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots"
+)
+
+func topCommand(env settings.Environment) *cobra.Command {
+	var l listing
+	every, once := time.Second, false
+	return newOperatorCommand(env, "top [--sort waiting] [--match TEXT] [--contended] [--once]", "Show pools, locks and semaphores in the terminal, live",
+		"Show the table of \"kvslots ls\" in the terminal, and read it again every --interval. Up and down choose a row; Enter opens\n"+
+			"it and shows who holds its slots and who waits; Esc goes back. s changes the order, / filters by name or hash, c shows\n"+
+			"only those with borrowers in line, q ends.",
+		cobra.NoArgs,
+		func(_ *operatorCommand, flags *pflag.FlagSet) {
+			l.addFlags(flags)
+			flags.Var(settings.Duration(&every, 50*time.Millisecond, time.Hour), "interval", "how often to read")
+			flags.BoolVar(&once, "once", false, "print the table once and exit: for scripts")
+		},
+		func(ctx context.Context, o *operatorCommand, _ []string) error {
+			if !once && (o.json || !isTerminal(o.OutOrStdout())) {
+				return settings.Usagef("--once is needed with --json, and if standard output is not a terminal")
+			}
+			return o.with(func(from *lender) error {
+				if once {
+					return o.list(ctx, from, &l)
+				}
+				ctx, release := untilSignal(ctx)
+				defer release()
+				l.load()
+				return runTop(ctx, &top{reader: from, query: l.query, every: every}, tea.WithInput(o.InOrStdin()), tea.WithOutput(o.OutOrStdout()))
+			})
+		})
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// runTop shows m until the user or ctx ends it. It returns an error if the first reading fails, and
+// shows those of later ones.
+func runTop(ctx context.Context, m *top, options ...tea.ProgramOption) error {
+	first := m.begin(ctx)().(topRead)
+	if first.err != nil {
+		return unlessInterrupted(ctx, first.err)
+	}
+	m.take(first)
+	m.ctx = ctx
+	_, err := tea.NewProgram(m, append(options, tea.WithContext(ctx), tea.WithoutSignalHandler())...).Run()
+	m.cancel()
+	if ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) {
+		return nil
+	}
+	return err
+}
+
+// topReader is what top reads: a lender.
+type topReader interface {
+	pools(ctx context.Context, q kvslots.PoolQuery, limit int) (all []kvslots.PoolStats, next string, err error)
+	read(ctx context.Context, pool kvslots.PoolRef, page kvslots.DetailPage) (kvslots.PoolDetail, error)
+}
+
+// maxShown bounds the pools, leases and places that top reads.
+const maxShown = 1000
+
+// topRead is the result of a reading.
+type topRead struct {
+	number int // of the reading; older than the last one that was begun: out of date
+	pools  []kvslots.PoolStats
+	more   bool
+	detail *kvslots.PoolDetail // nil if no row is open, or its pool is gone
+	err    error
+}
+
+// topDue says that the next reading is due, after the one with this number.
+type topDue int
+
+// begin returns the command that reads what is shown, and cancels a reading that runs.
+func (m *top) begin(ctx context.Context) tea.Cmd {
+	if m.cancel != nil {
+		m.cancel()
+	}
+	ctx, m.cancel = context.WithCancel(ctx)
+	m.number++
+	number, query, open, reader := m.number, m.query, m.open, m.reader
+	return func() tea.Msg {
+		result := topRead{number: number}
+		if open == "" {
+			var next string
+			result.pools, next, result.err = reader.pools(ctx, query, maxShown)
+			result.more = next != ""
+			return result
+		}
+		pool, err := kvslots.ByHash(open)
+		if err == nil {
+			var detail kvslots.PoolDetail
+			detail, err = reader.read(ctx, pool, kvslots.DetailPage{MaxHolders: maxShown, MaxWaiters: maxShown})
+			result.detail = &detail
+		}
+		if errors.Is(err, kvslots.ErrNoPool) {
+			result.detail, err = nil, nil
+		}
+		result.err = err
+		return result
+	}
+}
+
+// later returns the command that waits until the next reading is due.
+func (m *top) later() tea.Cmd {
+	number := m.number
+	return tea.Tick(m.every, func(time.Time) tea.Msg { return topDue(number) })
+}

@@ -70,7 +70,7 @@ func (s *secrets) addForm(name string, form []byte) {
 
 var (
 	secretText = regexp.MustCompile(`\b(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-f]{32})\b`)
-	publicText = regexp.MustCompile(`"(owner|hash)":"[^"]*"|/v1/pools/[0-9a-f]{32}`) // the owner of a lock of Forrst, and hashes of pools: no secrets
+	publicText = regexp.MustCompile(`"(owner|hash)":"[^"]*"|/v1/pools/[0-9a-f]{32}|(hash|pool|holders|line|evict|pause|resume) [0-9a-f]{32}|[0-9a-f]{32} +(pool|lock|semaphore)\b`) // the owner of a lock of Forrst, and hashes of pools: no secrets
 )
 
 // learn adds what is a secret in a request or an answer: ids of pools, leases and

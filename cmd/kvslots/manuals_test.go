@@ -91,7 +91,7 @@ type session struct {
 	started  chan struct{} // closed when the command in the background has ended
 	terminal *logtest.Output
 
-	leases []string // leases, sessions and tokens: pairs of the document's and the real one, for strings.NewReplacer
+	leases []string // leases, fences, sessions and tokens: pairs of the document's and the real one, for strings.NewReplacer
 }
 
 var assignment = regexp.MustCompile(`^(?:export )?([A-Z_]+)=(\S+)$`)
@@ -138,15 +138,21 @@ func (s *session) kvslots(args []string) string {
 	return strings.ReplaceAll(terminal.String(), "\n", "")
 }
 
-// start runs kvslots in the background, and returns when it has printed something.
+// start runs kvslots in the background, and returns when it has printed something, or waits for a slot.
 func (s *session) start(args []string) error {
 	s.started, s.terminal = make(chan struct{}), &logtest.Output{}
 	env, terminal := map[string]string{"KVSLOTS_SERVER": "http://" + s.server}, s.terminal
+	for name, value := range s.vars {
+		env[strings.TrimPrefix(name, "$")] = value
+	}
 	go func() {
 		defer close(s.started)
 		run(s.t.Context(), args, strings.NewReader(""), terminal, searched(terminal), env)
 	}()
-	terminal.Await(s.t, func(text string) bool { return text != "" })
+	waitFor(s.t, func() bool {
+		answer, err := curl([]string{s.server + "/v1/pools?contended=true"})
+		return terminal.String() != "" || err == nil && !strings.Contains(answer, `"pools":[]`)
+	})
 	return nil
 }
 
@@ -205,10 +211,16 @@ func curl(args []string) (string, error) {
 
 var lease = regexp.MustCompile(`(?:"(?:lease|session_id|token|owner)":"|KVSLOTS_LEASE=)([-0-9a-f]{36}|[0-9a-f]{32}\b)`)
 
+var printedFence = regexp.MustCompile(`KVSLOTS_FENCE=(\d+)`)
+
 // learn remembers which real lease, session, token or owner corresponds to one of the
 // document's.
 func (s *session) learn(theirs, ours string) {
 	from, to := lease.FindStringSubmatch(theirs), lease.FindStringSubmatch(ours)
+	if from != nil && to != nil {
+		s.leases = append(s.leases, from[1], to[1])
+	}
+	from, to = printedFence.FindStringSubmatch(theirs), printedFence.FindStringSubmatch(ours)
 	if from != nil && to != nil {
 		s.leases = append(s.leases, from[1], to[1])
 	}
@@ -224,6 +236,10 @@ func anyTime(answer string) string {
 	answer = regexp.MustCompile(`"expires_at":"[-0-9]+T[:0-9]+Z"`).ReplaceAllString(answer, `"expires_at":"…"`)
 	answer = regexp.MustCompile(`"(expires_at_unix|fence)":\d+`).ReplaceAllString(answer, `"$1":…`)
 	answer = regexp.MustCompile(`"(age_s|expires_in_s|waited_s|oldest_wait_s)":[\d.]+`).ReplaceAllString(answer, `"$1":…`)
+	answer = regexp.MustCompile(`(HELD FOR|ENDS IN|LABEL|WAITED|OLDEST WAIT|held for).*`).ReplaceAllStringFunc(answer, func(table string) string {
+		return regexp.MustCompile(`\b(\d+[dhms])+\b`).ReplaceAllString(table, `…`)
+	})
+	answer = regexp.MustCompile(` {2,}`).ReplaceAllString(answer, ` `)
 	answer = regexp.MustCompile(`\bage \d+s`).ReplaceAllString(answer, `age …`)
 	answer = regexp.MustCompile(`\d\d:\d\d:\d\d\.\d{3} `).ReplaceAllString(answer, `… `)
 	answer = regexp.MustCompile(` (fence|after) [\dms.]+`).ReplaceAllString(answer, ` $1 …`)

@@ -31,6 +31,7 @@ export class List {
   /**
    * Reads the page of the table that is shown.
    * @param {AbortSignal} signal
+   * @returns {Promise<void>}
    */
   async read(signal) {
     const query = new URLSearchParams({ sort: this.sort, limit: String(rowsPerPage) });

@@ -53,6 +53,7 @@ export class PoolView {
   /**
    * Reads the pages of slots and line that are shown.
    * @param {AbortSignal} signal
+   * @returns {Promise<void>}
    */
   async read(signal) {
     const [from, after] = [this.slotPages, this.linePages].map((pages) => pages[pages.length - 1]);

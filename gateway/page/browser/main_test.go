@@ -84,7 +84,8 @@ type gateway struct {
 	process *exec.Cmd
 	ended   chan struct{}
 	addr    string
-	data    string
+	data    string // "": it uses nats
+	nats    string // address of its NATS server, or of that of another gateway
 	flags   []string
 	token   string
 }
@@ -101,7 +102,12 @@ func serve(t *testing.T, flags ...string) *gateway {
 // start starts the gateway, again at the address that it had.
 func (g *gateway) start(t *testing.T) {
 	t.Helper()
-	flags := append([]string{"serve", "--http-addr", g.addr, "--data-dir", g.data, "--sync", "interval", "--max-wait", "1h"}, g.flags...)
+	flags := append([]string{"serve", "--http-addr", g.addr, "--max-wait", "1h"}, g.flags...)
+	if g.data != "" {
+		flags = append(flags, "--data-dir", g.data, "--sync", "interval")
+	} else {
+		flags = append(flags, "--nats-url", "nats://"+g.nats)
+	}
 	g.process = exec.Command(binary, flags...)
 	log, err := g.process.StderrPipe()
 	if err != nil {
@@ -111,22 +117,25 @@ func (g *gateway) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.ended = make(chan struct{})
-	listening := make(chan string, 1)
+	type listeners struct{ Message, HTTP, NATS string }
+	listening := make(chan listeners, 1)
 	go func() {
 		defer close(g.ended)
 		defer close(listening)
 		for lines := bufio.NewScanner(log); lines.Scan(); {
-			var line struct{ Message, HTTP string }
+			var line listeners
 			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Message == "listening" {
-				listening <- line.HTTP
+				listening <- line
 			}
 		}
 	}()
-	addr, ok := <-listening
+	at, ok := <-listening
 	if !ok {
 		t.Fatal("the gateway has ended")
 	}
-	g.addr = addr
+	if g.addr = at.HTTP; g.data != "" {
+		g.nats = at.NATS
+	}
 }
 
 // kill ends the process as a crash does.

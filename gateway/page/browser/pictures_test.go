@@ -31,15 +31,23 @@ func TestPictures(t *testing.T) {
 		p := open(t, g, s)
 		p.until(t, "document.querySelectorAll('#pools tbody tr').length >= 9")
 		p.live(t)
+		p.until(t, "[...document.querySelectorAll('#pools td:nth-child(4)')].some((cell) => parseInt(cell.textContent) >= 3)")
 		p.picture(t, name)
+		p.fits(t, s)
 		p.see(t, accounts)
 		g.giveBack(t, id(2), leases[0]) // which a borrower in line gets
 		leases = leases[1:]
 		p.until(t, "document.querySelectorAll('.chart strong')[0].textContent === '1'")
 		p.picture(t, name+"-pool")
-		if wide := eval[int](t, p, "document.documentElement.scrollWidth"); int64(wide) > s.width {
-			t.Errorf("%s: the page is %d pixels wide", name, wide)
-		}
+		p.fits(t, s)
+	}
+}
+
+// fits wants that nothing is beyond the right edge.
+func (p *tab) fits(t *testing.T, s shape) {
+	t.Helper()
+	if wide := eval[int](t, p, "document.documentElement.scrollWidth"); int64(wide) > s.width {
+		t.Errorf("of %d pixels, the page takes %d", s.width, wide)
 	}
 }
 
@@ -114,6 +122,7 @@ func TestLargePool(t *testing.T) {
 
 	flood(t, g, pool, 1000)
 	p.until(t, "document.querySelector('#pool-facts [data-fact=waiting]').textContent === '1,000'")
+	eval[bool](t, p, "scrollTo(0, 0), true")
 	p.picture(t, "1000-waiters")
 	p.click(t, "#line-pages button:last-child")
 	p.until(t, "document.querySelector('#line tbody td').textContent === '101'")

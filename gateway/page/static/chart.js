@@ -56,7 +56,7 @@ export class Chart {
     this.advance();
     const top = Math.max(...this.values, 1e-9);
     const step = width / bars;
-    let path = `M0 ${height - 0.5}H${width}`;
+    let path = '';
     this.values.forEach((value, i) => {
       if (value > 0) {
         path += `M${(i + 0.5) * step} ${height}V${(height - Math.max(2, (value / top) * (height - 2))).toFixed(1)}`;

@@ -106,7 +106,7 @@ func (g *gateway) start(t *testing.T) {
 	if g.data != "" {
 		flags = append(flags, "--data-dir", g.data, "--sync", "interval")
 	} else {
-		flags = append(flags, "--nats-url", "nats://"+g.nats)
+		flags = append(flags, "--nats-url", g.nats)
 	}
 	g.process = exec.Command(binary, flags...)
 	log, err := g.process.StderrPipe()

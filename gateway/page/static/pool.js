@@ -32,9 +32,9 @@ export class PoolView {
     /** @type {number[]} where the pages begin, up to the one that is shown */
     this.slotPages = [0];
     this.linePages = [0];
-    this.grants = new Chart('Grants', 'sum');
-    this.waits = new Chart('Longest wait', 'max', duration);
-    this.expiries = new Chart('Expiries', 'sum');
+    this.grants = new Chart('Grants in 5 min', 'sum');
+    this.waits = new Chart('Longest wait in 5 min', 'max', duration);
+    this.expiries = new Chart('Expiries in 5 min', 'sum');
     this.readAt = 0;
     byID('charts').replaceChildren(this.grants.element, this.waits.element, this.expiries.element);
     for (const id of ['pool-facts', 'slots-pages', 'line-pages', 'verbs']) {

@@ -31,9 +31,6 @@ func (s *server) newGateway(finishers []gateway.Finisher) *gateway.Gateway {
 	c.Lending, c.Finishers = s.lending, finishers
 	sessions := dflockd.Config{Lending: s.lending, Turns: s.turns, SessionTimes: s.settings.Sessions, Clients: s.clients, Logger: s.log}
 	c.Dialects = []gateway.Dialect{library.New(s.store, s.lending, s.log), dflockd.New(s.store, sessions), s.functions}
-	if s.settings.UI != "off" {
-		c.Dialects = append(c.Dialects, page.New(s.store, page.Config{Admin: s.settings.UI == "admin", Sync: s.nats.sync, Version: s.version}))
-	}
 	longest := s.settings.Store().MaxWait.Seconds()
 	c.Collectors = slices.Concat(c.Collectors, s.nats.collectors(), []prometheus.Collector{
 		metrics.Store(s.store.Metrics),
@@ -41,6 +38,9 @@ func (s *server) newGateway(finishers []gateway.Finisher) *gateway.Gateway {
 	})
 	if s.tcp != nil {
 		c.Collectors = append(c.Collectors, s.tcp.Collectors()...)
+	}
+	if s.settings.UI != "off" {
+		c.Dialects = append(c.Dialects, page.New(s.store, page.Config{Admin: s.settings.UI == "admin", Sync: s.nats.sync, Version: s.version}))
 	}
 	return gateway.New(c)
 }

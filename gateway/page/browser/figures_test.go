@@ -3,8 +3,11 @@ package browser
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,7 +19,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// figuresVariable has TestFigures run, which needs minutes and some 15,000 open files.
+// figuresVariable is the path of a nats-server. With it TestFigures runs, which needs minutes and
+// some 15,000 open files.
 const figuresVariable = "KVSLOTS_FIGURES"
 
 const (
@@ -27,16 +31,17 @@ const (
 	window      = 20 * time.Second
 )
 
-// TestFigures measures the page beside many pools and waiters: see README.md, "Figures".
+// TestFigures measures the page beside many pools and waiters.
 func TestFigures(t *testing.T) {
 	if os.Getenv(figuresVariable) == "" {
 		t.Skip("only with " + figuresVariable)
 	}
-	first := serve(t, "--nats-addr", "127.0.0.1:0", "--max-waiters-total", "0")
-	gateways := []*gateway{first}
-	for range 2 {
-		gateways = append(gateways, join(t, first))
+	nats := natsServer(t, os.Getenv(figuresVariable))
+	var gateways []*gateway
+	for range 3 {
+		gateways = append(gateways, join(t, nats))
 	}
+	first := gateways[0]
 	each(manyPools, 32, func(n int) {
 		g := gateways[n%3]
 		if err := g.try(t.Context(), nil, "PUT", "l/"+id(n), fmt.Sprintf(`{"count":4,"name":"pool %d"}`, n)); err != nil {
@@ -91,10 +96,31 @@ func TestFigures(t *testing.T) {
 // pools are the requests for the table.
 const pools = "performance.getEntriesByType('resource').filter((e) => e.name.includes('/v1/pools?'))"
 
-// join starts a gateway on the NATS server of another one.
-func join(t *testing.T, first *gateway) *gateway {
+// natsServer starts a nats-server, and returns its URL.
+func natsServer(t *testing.T, path string) string {
 	t.Helper()
-	g := &gateway{addr: "127.0.0.1:0", nats: first.nats, flags: []string{"--max-waiters-total", "0"}}
+	ports := t.TempDir()
+	server := exec.Command(path, "--jetstream", "--store_dir", t.TempDir(), "--addr", "127.0.0.1", "--port", "-1", "--ports_file_dir", ports)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	var listening struct{ NATS []string }
+	eventually(t, "nats-server", func() bool {
+		files, _ := filepath.Glob(filepath.Join(ports, "*.ports"))
+		if len(files) == 0 {
+			return false
+		}
+		content, _ := os.ReadFile(files[0])
+		return json.Unmarshal(content, &listening) == nil && len(listening.NATS) > 0
+	})
+	return listening.NATS[0]
+}
+
+// join starts a gateway on a NATS server.
+func join(t *testing.T, nats string) *gateway {
+	t.Helper()
+	g := &gateway{addr: "127.0.0.1:0", nats: nats, flags: []string{"--max-waiters-total", "0"}}
 	t.Cleanup(func() { g.kill() })
 	g.start(t)
 	return g

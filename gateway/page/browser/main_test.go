@@ -85,7 +85,7 @@ type gateway struct {
 	ended   chan struct{}
 	addr    string
 	data    string // "": it uses nats
-	nats    string // address of its NATS server, or of that of another gateway
+	nats    string // the URL of its NATS server
 	flags   []string
 	token   string
 }
@@ -117,7 +117,7 @@ func (g *gateway) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.ended = make(chan struct{})
-	type listeners struct{ Message, HTTP, NATS string }
+	type listeners struct{ Message, HTTP string }
 	listening := make(chan listeners, 1)
 	go func() {
 		defer close(g.ended)
@@ -133,9 +133,7 @@ func (g *gateway) start(t *testing.T) {
 	if !ok {
 		t.Fatal("the gateway has ended")
 	}
-	if g.addr = at.HTTP; g.data != "" {
-		g.nats = at.NATS
-	}
+	g.addr = at.HTTP
 }
 
 // kill ends the process as a crash does.

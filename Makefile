@@ -9,14 +9,14 @@ DATE     ?= $(shell git show -s --format=%cI HEAD 2>/dev/null)
 LDFLAGS   = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
 SWEEPS    = TestSoakSimulation|TestSoakMutations
 # What only measures or tests, and needs much that the product does not, has a go.mod.
-NESTED    = bench/compare gateway/codegen gateway/observability
+NESTED    = bench/compare gateway/codegen gateway/observability gateway/page/browser
 MODULES   = . $(NESTED)
 
 RELEASE   = bin/release
 PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 IMAGE    ?= kvslots:$(VERSION)
 
-.PHONY: run build man release image test race check soak bench bench-others benchmarks fuzz
+.PHONY: run build man release image test test-browser race check soak bench bench-others benchmarks fuzz
 
 run: ## serve on 127.0.0.1:8080, data in ./kvslots-data
 	$(GO) run ./cmd/kvslots serve
@@ -44,6 +44,12 @@ image: ## an image named IMAGE, for this machine; IMAGE_FLAGS are further flags 
 test: ## the packages wait more than they compute, so four at a time
 	CGO_ENABLED=0 $(GO) test -p 4 -timeout 20m ./...
 	for module in $(NESTED); do CGO_ENABLED=0 $(GO) test -C $$module -count=1 ./... || exit; done
+
+# Elsewhere these tests are skipped. KVSLOTS_PICTURES is the directory for pictures of the page.
+test-browser: ## the tests of the page in Chromium, named by KVSLOTS_BROWSER or found in PATH
+	browser=$${KVSLOTS_BROWSER:-$$(command -v chromium || command -v chromium-browser || command -v google-chrome)}; \
+	if [ -z "$$browser" ]; then echo "test-browser needs Chromium: apt-get install chromium, or set KVSLOTS_BROWSER to its path" >&2; exit 1; fi; \
+	KVSLOTS_BROWSER=$$browser $(GO) test -C gateway/page/browser -count=1 -timeout 20m ./...
 
 race:
 	for module in $(MODULES); do $(GO) test -C $$module -race -short -timeout 20m ./... || exit; done

@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -21,12 +22,18 @@ func reads(r *http.Request, paths []string) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && slices.Contains(paths, routedPath(r))
 }
 
+// isPageFile reports whether a request reads a file of the page for browsers, which load such
+// files without the token.
+func isPageFile(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.HasPrefix(routedPath(r), PagePrefix)
+}
+
 // authenticate refuses requests that have none of Config.Tokens, and those of readers that are
 // no GET or HEAD, of which none changes anything (README.md, "Access").
 func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request) bool {
 	access := g.cfg.Tokens.Access(r.Header.Get(wire.AuthorizationHeader))
 	switch {
-	case access == wire.AccessFull, reads(r, tokenless):
+	case access == wire.AccessFull, reads(r, tokenless), isPageFile(r):
 		return true
 	case access == wire.AccessRead && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		return true

@@ -106,7 +106,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Dialect is an API that clients use over HTTP. It may also be an ErrorRenderer.
+// Dialect is an API that clients use over HTTP. It may also be an ErrorRenderer or a PageServer.
 type Dialect interface {
 	// Mount adds the dialect's routes to r. The gateway itself answers requests for
 	// other paths and methods. A dialect must not mount a router within r: chi would

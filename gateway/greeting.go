@@ -34,10 +34,30 @@ var choices = []choice{
 	{"NATS", "a program with a NATS connection", "the same requests on subjects kvslots.…"},
 }
 
-// greet answers GET / with JSON if the client accepts that by name, and otherwise in text.
+// PageServer is a Dialect with a page for browsers.
+type PageServer interface {
+	// ServePage answers GET / of a browser.
+	ServePage(w http.ResponseWriter, r *http.Request)
+}
+
+// PagePrefix is the path below which the files of a PageServer are. Clients may read them
+// without a token, since they contain nothing of the store.
+const PagePrefix = "/page/"
+
+// greet answers GET / with JSON if the client accepts that by name, with the page if it accepts
+// HTML by name and there is a page, and otherwise in text.
 func (g *Gateway) greet(w http.ResponseWriter, r *http.Request) {
+	accept := strings.Join(r.Header.Values("Accept"), ",")
+	if strings.Contains(accept, "text/html") && !strings.Contains(accept, "application/json") {
+		for _, dialect := range g.cfg.Dialects {
+			if server, ok := dialect.(PageServer); ok {
+				server.ServePage(w, r)
+				return
+			}
+		}
+	}
 	hello := greeting{"kvslots", cmp.Or(g.cfg.Version, "unversioned"), "/v1/openapi.json", choices}
-	if strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "application/json") {
+	if strings.Contains(accept, "application/json") {
 		_ = jsonhttp.Answer(w, http.StatusOK, hello)
 		return
 	}

@@ -32,6 +32,7 @@ type Metrics struct {
 
 	Pools, Named   Totals // of the registered pools; of the locks and semaphores in use
 	Sessions       int    // client sessions that are alive
+	Peers          int    // Stores that are open on the bucket: gateways, and programs with the library
 	Waiting        int    // borrowers that stand in a line
 	OldestWait     time.Duration
 	WritesInFlight int    // without an outcome
@@ -73,7 +74,7 @@ func metricsOf(m bucket.Metrics) Metrics {
 		Readings: m.Readings, CatchUps: m.CatchUps, Rebuilds: m.Rebuilds, Skips: m.Skips, Foreign: m.Foreign,
 		Wrote: Durations(m.Wrote), Read: Durations(m.Read),
 		Leased: ByUse[Durations]{Durations(m.Leased.Pools), Durations(m.Leased.Sessions), Durations(m.Leased.Owned)},
-		Pools:  Totals(m.Pools), Named: Totals(m.Named), Sessions: m.Sessions, Waiting: m.Waiting, OldestWait: m.OldestWait,
+		Pools:  Totals(m.Pools), Named: Totals(m.Named), Sessions: m.Sessions, Peers: m.Peers, Waiting: m.Waiting, OldestWait: m.OldestWait,
 		WritesInFlight: m.WritesInFlight, Revision: m.Revision, LagRevisions: m.LagRevisions, Lag: m.Lag,
 	}
 }

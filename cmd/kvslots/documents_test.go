@@ -242,7 +242,7 @@ func TestDocumentPackages(t *testing.T) {
 }
 
 // nested are the modules below the product's.
-var nested = []string{"bench/compare", "gateway/codegen", "gateway/observability"}
+var nested = []string{"bench/compare", "gateway/codegen", "gateway/observability", "gateway/page/browser"}
 
 // requirements returns the go.mod of a directory as versions by module, and the modules that
 // its packages import or run.

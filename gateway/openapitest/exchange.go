@@ -20,6 +20,13 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
+// The files of the page for browsers have these types. They are checked as text.
+func init() {
+	for _, kind := range []string{"text/html", "text/css", "text/javascript", "image/svg+xml"} {
+		openapi3filter.RegisterBodyDecoder(kind, openapi3filter.PlainBodyDecoder)
+	}
+}
+
 // exchange is a request and its answer.
 type exchange struct {
 	request     *http.Request

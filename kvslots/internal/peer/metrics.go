@@ -52,6 +52,7 @@ func (b *ByUse[T]) of(lease *entry.SlotValue) *T {
 type Gauges struct {
 	Pools, Named   rules.Totals // of the registered pools, and of the named pools in use
 	Sessions       int          // client sessions that are alive
+	Peers          int          // peers that are alive, this one included
 	Waiting        int          // tickets that stand in a line
 	OldestWait     time.Duration
 	WritesInFlight int    // without an outcome

@@ -210,7 +210,7 @@ func (w *work) delivered(c *call)                            { w.sessions.left(c
 func (p *kernel) Metrics(now Instant) (Counters, Gauges) {
 	g := Gauges{
 		Pools: p.view.Registered, Named: p.view.InNames,
-		Sessions: p.view.Clients, WritesInFlight: p.writes.unsettled, Revision: p.view.Revision,
+		Sessions: p.view.Clients, Peers: p.view.CountPeers(), WritesInFlight: p.writes.unsettled, Revision: p.view.Revision,
 	}
 	var oldest Instant
 	g.Waiting, oldest = p.view.Lines()

@@ -52,6 +52,9 @@ func (ss *sessions) Alive(id entry.Hash) bool { return ss.byID[id].Alive() }
 // order.
 func (ss *sessions) Peers(yield func(*Session) bool) { maps.Keys(ss.peers)(yield) }
 
+// CountPeers returns the number of presences that are alive.
+func (ss *sessions) CountPeers() int { return len(ss.peers) }
+
 // setHolder records which client session holds a slot; the zero Hash means none.
 func (v *View) setHolder(s *Slot, session entry.Hash) {
 	if s.session != nil && s.session.ID == session {

@@ -4,10 +4,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/openapitest"
 )
 
@@ -41,7 +43,7 @@ func TestRefusalsAreDescribed(t *testing.T) {
 	for _, r := range openapitest.Requests(t) {
 		gw := storeless(t, "--http-allowed-hosts", "slots.example.com", "--http-rate-limit", "0.001", "--http-rate-burst", "1", "--auth-token", "t").newGateway(nil)
 		for _, host := range []string{"rebound.example.com", "rebound.example.com", "slots.example.com", "slots.example.com"} {
-			open := r.URL.Path == "/" || r.URL.Path == "/health" || r.URL.Path == "/ready" || r.URL.Path == "/v1/openapi.json"
+			open := r.URL.Path == "/" || r.URL.Path == "/health" || r.URL.Path == "/ready" || r.URL.Path == "/v1/openapi.json" || strings.HasPrefix(r.URL.Path, gateway.PagePrefix)
 			if open && host == "slots.example.com" {
 				continue // is answered
 			}
@@ -52,7 +54,7 @@ func TestRefusalsAreDescribed(t *testing.T) {
 			refused[answer.Code]++
 		}
 	}
-	if n := len(openapitest.Operations(t)); refused[403] != n || refused[401] != n-8 || refused[429] != n+n-8 {
+	if n := len(openapitest.Operations(t)); refused[403] != n || refused[401] != n-10 || refused[429] != n+n-10 {
 		t.Errorf("of %d operations: %v", n, refused)
 	}
 }

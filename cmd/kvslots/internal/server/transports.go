@@ -12,6 +12,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/metrics"
 	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/gateway/page"
 )
 
 // httpConfig returns the configuration of a gateway without a store.
@@ -39,6 +40,9 @@ func (s *server) newGateway(finishers []gateway.Finisher) *gateway.Gateway {
 	})
 	if s.tcp != nil {
 		c.Collectors = append(c.Collectors, s.tcp.Collectors()...)
+	}
+	if s.settings.UI != "off" {
+		c.Dialects = append(c.Dialects, page.New(s.store, page.Config{Admin: s.settings.UI == "admin", Sync: s.nats.sync, Version: s.version}))
 	}
 	return gateway.New(c)
 }

@@ -117,7 +117,7 @@ func (s *Serve) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(origins(&s.httpOrigins), "http-cors-allowed-origins", "accept requests from web pages of these origins (comma-separated; * means any)")
 	flags.Var(hostNames(&s.httpHosts), "http-allowed-hosts", "names that HTTP requests may have in Host, besides addresses and localhost (comma-separated); checked on loopback without a token, or if given")
 	flags.Var(networks(&s.httpProxies), "trusted-proxies", "networks of proxies whose X-Forwarded-For or Forwarded names the client (comma-separated addresses or CIDRs)")
-	flags.Var(choice(&s.UI, "read", "admin", "off"), "ui", "serve browsers a page at / that shows pools, locks and semaphores; admin: with buttons for what operators do")
+	flags.Var(Choice(&s.UI, "read", "admin", "off"), "ui", "serve browsers a page at / that shows pools, locks and semaphores; admin: with buttons for what operators do")
 	flags.Var(address(&s.TCPAddr), "tcp-addr", "listen for dflockd's TCP protocol on this address, with the token and the certificate of the HTTP listener")
 	flags.BoolVar(&s.tcpInsecure, "tcp-insecure", s.tcpInsecure, "accept every client at --tcp-addr, including those on other machines")
 	flags.BoolVar(&s.autoRelease, "auto-release-on-disconnect", s.autoRelease, "release what a connection at --tcp-addr holds when it is closed; otherwise it stays until its lease ends")

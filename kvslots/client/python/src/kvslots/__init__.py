@@ -44,6 +44,7 @@ from ._errors import (
     UnreachableError,
 )
 from ._lease import AsyncLease, AsyncLost, Lease, Lost
+from ._reads import Holder, Waiter
 
 __all__ = [
     "AlreadyEnqueuedError",
@@ -59,6 +60,7 @@ __all__ = [
     "clock",
     "DrainingError",
     "ForbiddenError",
+    "Holder",
     "InternalError",
     "KeyReusedError",
     "KvslotsError",
@@ -97,4 +99,5 @@ __all__ = [
     "UnauthorizedError",
     "UnavailableError",
     "UnreachableError",
+    "Waiter",
 ]

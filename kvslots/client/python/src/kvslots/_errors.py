@@ -115,6 +115,14 @@ class MaxConnectionsPerIpError(KvslotsError):
     """The gateway has its maximum of connections of this address."""
 
 
+class MaxEventStreamsError(KvslotsError):
+    """The gateway has its maximum of streams of events."""
+
+
+class MaxEventStreamsPerIpError(KvslotsError):
+    """This address has the maximum number of streams of events."""
+
+
 class MaxLocksError(KvslotsError):
     """The maximum number of names is in use."""
 

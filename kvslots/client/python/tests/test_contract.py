@@ -7,11 +7,13 @@ import re
 import unittest
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import kvslots
 from kvslots import _core, _errors, _http
 from kvslots._core import Gateways, NameClaim, Session, Sessions, SlotClaim
 from kvslots._http import Request
+from kvslots._reads import Lent
 
 DOCUMENT = json.loads(Path(__file__).parents[4].joinpath("gateway", "openapi.json").read_text())
 OWN = {"unreachable", "lease_lost"}  # codes of errors that no gateway sends
@@ -32,16 +34,18 @@ def requests() -> list[Request]:
     """Return one request of each kind that the client sends."""
     gateways = Gateways(["http://127.0.0.1:1"])
     sessions = Sessions(gateways)
-    slot = SlotClaim(gateways, POOL, 30, 10)
+    slot = SlotClaim(gateways, POOL, 30, 10, "who")
     slot._lease = POOL["Kvslots-Pool"]
-    names = [NameClaim(gateways, sessions, "name", limit, 30, 10) for limit in (None, 8)]
+    names = [NameClaim(gateways, sessions, "name", limit, 30, 10, "who") for limit in (None, 8)]
     all = [slot._taking(1), slot._renewing(), slot._releasing()]
     for name in names:
         name._session, name._token = Session("0" * 32, 20), "0" * 32
         all += [name._taking(1), name._renewing(), name._releasing()]
     sessions.put(Session("0" * 32, 20))
+    lent = [Lent(gateways, "/l/self", POOL), *(Lent(gateways, name.path) for name in names)]
     for flow in (
-        _core.register(gateways, POOL, 1),
+        *(flow for one in lent for flow in (one.holders(), one.line(), one.evict(0, 1))),
+        _core.register(gateways, POOL, 1, "name"),
         _core.inspect(gateways, POOL),
         _core.delete(gateways, POOL),
         Sessions(gateways).take(),
@@ -56,7 +60,8 @@ def requests() -> list[Request]:
 def operation(request: Request) -> dict[str, Any]:
     """Return the document's description of a request."""
     for path, methods in DOCUMENT["paths"].items():
-        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), request.path) and request.method.lower() in methods:
+        asked = request.path.partition("?")[0]
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), asked) and request.method.lower() in methods:
             parameters = methods.get("parameters", []) + methods[request.method.lower()].get("parameters", [])
             return {**methods[request.method.lower()], "parameters": [resolve(p) for p in parameters]}
     raise AssertionError(f"the document has no {request.method} {request.path}")
@@ -77,7 +82,7 @@ class Contract(unittest.TestCase):
             self.assertIn(error.__name__, kvslots.__all__)
 
     def test_requests(self) -> None:
-        self.assertEqual(len(requests()), 14)
+        self.assertEqual(len(requests()), 23)
         for request in requests():
             with self.subTest(request.method + " " + request.path):
                 described = operation(request)
@@ -87,6 +92,11 @@ class Contract(unittest.TestCase):
                     self.assertRegex(value, resolve(headers[name]["schema"]).get("pattern", ""))
                 required = {name for name, p in headers.items() if p.get("required")}
                 self.assertLessEqual(required, set(request.headers))
+                query = {p["name"]: p for p in described["parameters"] if p["in"] == "query"}
+                asked = dict(parse_qsl(urlsplit(request.path).query, strict_parsing="?" in request.path))
+                self.assertLessEqual(set(asked), set(query))
+                self.assertLessEqual({name for name, p in query.items() if p.get("required")}, set(asked))
+                self.assertLessEqual(int(asked.get("limit", 1)), query.get("limit", {"schema": {"maximum": 1}})["schema"]["maximum"])
                 if request.body is None:
                     self.assertFalse(described.get("requestBody", {}).get("required", False))
                     continue
@@ -99,6 +109,8 @@ class Contract(unittest.TestCase):
             "/l/self": ("count", "in_use", "available", "waiting"),
             "/l/self/borrow": ("lease", "position", "fence", "expires_in"),
             "/l/self/renew": ("expires_in",),
+            **{f"{lent}/leases": ("leases",) for lent in ("/l/self", "/v1/locks/name", "/v1/semaphores/name")},
+            **{f"{lent}/line": ("line",) for lent in ("/l/self", "/v1/locks/name", "/v1/semaphores/name")},
             "/v1/sessions": ("session_id", "idle_timeout_s"),
             "/v1/locks/name": ("status", "token", "lease_ttl_s"),
             "/v1/locks/name/renew": ("remaining_s",),
@@ -106,10 +118,22 @@ class Contract(unittest.TestCase):
             "/v1/semaphores/name/renew": ("remaining_s",),
         }
         for request in requests():
-            if request.method == "DELETE" or request.path not in read:
+            path = request.path.partition("?")[0]
+            if request.method == "DELETE" or path not in read:
                 continue
             answers = schemas(resolve(operation(request)["responses"]["200"]))
-            self.assertTrue(any(set(read[request.path]) <= set(a["properties"]) for a in answers), request.path)
+            self.assertTrue(any(set(read[path]) <= set(a["properties"]) for a in answers), path)
+
+    def test_leases_and_places_have_the_fields_that_are_read(self) -> None:
+        for name, fields in {
+            "Holder": {"position", "label", "fence", "age_s", "expires_in_s"},
+            "Waiter": {"place", "label", "waited_s"},
+        }.items():
+            schema = DOCUMENT["components"]["schemas"][name]
+            self.assertEqual((set(schema["required"]), set(schema["properties"])), (fields, fields | {"owner_conn_id"}))
+        self.assertIn("next_from", DOCUMENT["components"]["schemas"]["PoolLeases"]["properties"])
+        self.assertIn("next_after", DOCUMENT["components"]["schemas"]["PoolLine"]["properties"])
+        self.assertEqual(set(DOCUMENT["components"]["schemas"]["Evicted"]["required"]), {"evicted"})
 
     def test_requests_with_a_wait_are_answered_with_how_long_it_was(self) -> None:
         for request in requests():

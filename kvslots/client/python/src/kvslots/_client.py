@@ -16,6 +16,7 @@ from . import _core
 from ._core import Claim, Flow, Gateways, NameClaim, PoolState, Sessions, SlotClaim, T
 from ._errors import KvslotsError, UnreachableError
 from ._lease import AsyncLease, Keeper, Lease
+from ._reads import Holder, Lent, Waiter
 from ._sockets import Sockets, run, run_in_thread
 from ._streams import Streams, settled
 
@@ -38,12 +39,13 @@ class _Client:
         self._sockets.close()
         self._sessions.forget()
 
-    def _named(self, name: str, limit: int | None, ttl: float, wait: float | None) -> _NewClaim:
-        def new() -> Claim:
-            return NameClaim(self._gateways, self._sessions, name, limit, ttl, wait)
+    def _named(
+        self, name: str, limit: int | None, ttl: float, wait: float | None, label: str
+    ) -> tuple[_NewClaim, Lent]:
+        def new() -> NameClaim:
+            return NameClaim(self._gateways, self._sessions, name, limit, ttl, wait, label)
 
-        new()  # raises ValueError
-        return new
+        return new, Lent(self._gateways, new().path)  # raises ValueError
 
     def _leave(self, claim: Claim, error: BaseException) -> concurrent.futures.Future[None] | None:
         """Give up what an interrupted request may have got. A gateway that has refused it has granted nothing."""
@@ -69,13 +71,14 @@ class _Pool:
     def __init__(self, client: _Client, id: uuid.UUID | str) -> None:
         self._header = {"Kvslots-Pool": str(uuid.UUID(str(id)))}
         self._gateways = client._gateways
+        self._lent = Lent(self._gateways, "/l/self", self._header)
 
-    def _slot(self, ttl: float, wait: float | None) -> _NewClaim:
+    def _slot(self, ttl: float, wait: float | None, label: str) -> tuple[_NewClaim, Lent]:
         def new() -> Claim:
-            return SlotClaim(self._gateways, self._header, ttl, wait)
+            return SlotClaim(self._gateways, self._header, ttl, wait, label)
 
         new()  # raises ValueError
-        return new
+        return new, self._lent
 
 
 class Client(_Client):
@@ -90,13 +93,15 @@ class Client(_Client):
         """Return the pool with a UUID, which is its credential. It is sent in a header."""
         return Pool(self, id)
 
-    def lock(self, name: str, *, ttl: float = 30, wait: float | None = None) -> Borrow:
+    def lock(self, name: str, *, ttl: float = 30, wait: float | None = None, label: str = "") -> Borrow:
         """Return the lock with a name: see Borrow."""
-        return Borrow(self, self._named(name, None, ttl, wait))
+        return Borrow(self, *self._named(name, None, ttl, wait, label))
 
-    def semaphore(self, name: str, limit: int, *, ttl: float = 30, wait: float | None = None) -> Borrow:
+    def semaphore(
+        self, name: str, limit: int, *, ttl: float = 30, wait: float | None = None, label: str = ""
+    ) -> Borrow:
         """Return the semaphore with a name, which limit callers may hold; all have to give the same limit."""
-        return Borrow(self, self._named(name, limit, ttl, wait))
+        return Borrow(self, *self._named(name, limit, ttl, wait, label))
 
     def close(self) -> None:
         """End the sessions that hold nothing, and close the connections. Leases go on until they are released."""
@@ -113,16 +118,43 @@ class Client(_Client):
         return run(flow, self._sockets.send)
 
 
-class Pool(_Pool):
+class _Reader:
+    """What a pool, a lock and a semaphore have in common."""
+
+    _client: Client
+    _lent: Lent
+
+    def holders(self) -> list[Holder]:
+        """Return who holds the slots, by position. More than 500 are not of one instant."""
+        return self._client._run(self._lent.holders())
+
+    def line(self) -> list[Waiter]:
+        """Return who waits, the next one first. More than 500 are not of one instant."""
+        return self._client._run(self._lent.line())
+
+    def evict(self, position: int, fence: int) -> Holder:
+        """End the lease of another, which holders has shown with this fence, and return it.
+
+        Raise OtherHolderError if the position has another lease by now, and NotHeldError if it has none;
+        NoPoolError for a name that is not in use. They can be raised, too, when this call has ended the
+        lease, and the answer got lost. The holder learns of it at its next renewal.
+        """
+        return self._client._run(self._lent.evict(position, fence))
+
+
+class Pool(_Pool, _Reader):
     """A pool of numbered slots."""
 
     def __init__(self, client: Client, id: uuid.UUID | str) -> None:
         super().__init__(client, id)
         self._client = client
 
-    def register(self, count: int) -> PoolState:
-        """Register the pool with count slots, or change the count of a registered one."""
-        return self._client._run(_core.register(self._gateways, self._header, count))
+    def register(self, count: int, *, name: str = "") -> PoolState:
+        """Register the pool with count slots, or change the count of a registered one.
+
+        name is public, and is shown to operators. Without one a registered pool keeps its name.
+        """
+        return self._client._run(_core.register(self._gateways, self._header, count, name))
 
     def inspect(self) -> PoolState:
         """Return the state of the pool, or raise NoPoolError."""
@@ -132,25 +164,27 @@ class Pool(_Pool):
         """Delete the pool, even if there is none. All its leases end."""
         self._client._run(_core.delete(self._gateways, self._header))
 
-    def borrow(self, *, ttl: float = 30, wait: float | None = None) -> Borrow:
+    def borrow(self, *, ttl: float = 30, wait: float | None = None, label: str = "") -> Borrow:
         """Return the next free slot of the pool: see Borrow."""
-        return Borrow(self._client, self._slot(ttl, wait))
+        return Borrow(self._client, *self._slot(ttl, wait, label))
 
 
-class Borrow:
+class Borrow(_Reader):
     """A slot to be held: `with pool.borrow() as lease`.
 
     ttl is the number of seconds, rounded up, after which the slot is free if the program dies; the
     lease is renewed at a third of it. wait is how many seconds to wait in line: 0 does not wait, and
     None waits until the slot is granted. NoSlotError is raised when the wait is over, and
-    UnreachableError when no gateway has answered for it, or for a minute.
+    UnreachableError when no gateway has answered for it, or for a minute. label says who asks, such
+    as "ci@build7:1234 make", in 64 printable characters: holders and line show it, and it is not secret.
 
     Leaving the block releases the slot. It raises LeaseLostError if the lease was lost in the block,
     unless the block itself raises. A Borrow is for one block at a time.
     """
 
-    def __init__(self, client: Client, new_claim: _NewClaim) -> None:
+    def __init__(self, client: Client, new_claim: _NewClaim, lent: Lent) -> None:
         self._client = client
+        self._lent = lent
         self._new_claim = new_claim
         self._lease: Lease | None = None
         self._used = threading.Lock()
@@ -204,13 +238,15 @@ class AsyncClient(_Client):
         """Return the pool with a UUID, which is its credential. It is sent in a header."""
         return AsyncPool(self, id)
 
-    def lock(self, name: str, *, ttl: float = 30, wait: float | None = None) -> AsyncBorrow:
+    def lock(self, name: str, *, ttl: float = 30, wait: float | None = None, label: str = "") -> AsyncBorrow:
         """Return the lock with a name: see Borrow."""
-        return AsyncBorrow(self, self._named(name, None, ttl, wait))
+        return AsyncBorrow(self, *self._named(name, None, ttl, wait, label))
 
-    def semaphore(self, name: str, limit: int, *, ttl: float = 30, wait: float | None = None) -> AsyncBorrow:
+    def semaphore(
+        self, name: str, limit: int, *, ttl: float = 30, wait: float | None = None, label: str = ""
+    ) -> AsyncBorrow:
         """Return the semaphore with a name, which limit callers may hold; all have to give the same limit."""
-        return AsyncBorrow(self, self._named(name, limit, ttl, wait))
+        return AsyncBorrow(self, *self._named(name, limit, ttl, wait, label))
 
     async def close(self) -> None:
         """End the sessions that hold nothing, and close the connections. Leases go on until they are released."""
@@ -225,16 +261,38 @@ class AsyncClient(_Client):
         await self.close()
 
 
-class AsyncPool(_Pool):
+class _AsyncReader:
+    """_Reader, for asyncio."""
+
+    _client: AsyncClient
+    _lent: Lent
+
+    async def holders(self) -> list[Holder]:
+        """Return who holds the slots, by position. More than 500 are not of one instant."""
+        return await self._client._streams.run(self._lent.holders())
+
+    async def line(self) -> list[Waiter]:
+        """Return who waits, the next one first. More than 500 are not of one instant."""
+        return await self._client._streams.run(self._lent.line())
+
+    async def evict(self, position: int, fence: int) -> Holder:
+        """End the lease of another, which holders has shown with this fence. See Pool.evict."""
+        return await self._client._streams.run(self._lent.evict(position, fence))
+
+
+class AsyncPool(_Pool, _AsyncReader):
     """A pool of numbered slots, for asyncio."""
 
     def __init__(self, client: AsyncClient, id: uuid.UUID | str) -> None:
         super().__init__(client, id)
         self._client = client
 
-    async def register(self, count: int) -> PoolState:
-        """Register the pool with count slots, or change the count of a registered one."""
-        return await self._client._streams.run(_core.register(self._gateways, self._header, count))
+    async def register(self, count: int, *, name: str = "") -> PoolState:
+        """Register the pool with count slots, or change the count of a registered one.
+
+        name is public, and is shown to operators. Without one a registered pool keeps its name.
+        """
+        return await self._client._streams.run(_core.register(self._gateways, self._header, count, name))
 
     async def inspect(self) -> PoolState:
         """Return the state of the pool, or raise NoPoolError."""
@@ -244,16 +302,17 @@ class AsyncPool(_Pool):
         """Delete the pool, even if there is none. All its leases end."""
         await self._client._streams.run(_core.delete(self._gateways, self._header))
 
-    def borrow(self, *, ttl: float = 30, wait: float | None = None) -> AsyncBorrow:
+    def borrow(self, *, ttl: float = 30, wait: float | None = None, label: str = "") -> AsyncBorrow:
         """Return the next free slot of the pool: see Borrow."""
-        return AsyncBorrow(self._client, self._slot(ttl, wait))
+        return AsyncBorrow(self._client, *self._slot(ttl, wait, label))
 
 
-class AsyncBorrow:
+class AsyncBorrow(_AsyncReader):
     """A slot to be held: `async with pool.borrow() as lease`. See Borrow."""
 
-    def __init__(self, client: AsyncClient, new_claim: _NewClaim) -> None:
+    def __init__(self, client: AsyncClient, new_claim: _NewClaim, lent: Lent) -> None:
         self._client = client
+        self._lent = lent
         self._new_claim = new_claim
         self._lease: AsyncLease | None = None
         self._used = False

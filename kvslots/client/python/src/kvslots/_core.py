@@ -141,13 +141,14 @@ class Claim:
     fence = 0
     deadline = -math.inf
 
-    def __init__(self, gateways: Gateways, ttl: float, wait: float | None) -> None:
+    def __init__(self, gateways: Gateways, ttl: float, wait: float | None, label: str) -> None:
         if not 0 < ttl < math.inf:
             raise ValueError("ttl is a number of seconds above 0")
         if wait is not None and not wait >= 0:
             raise ValueError("wait is a number of seconds, 0 or more, or None")
         self._gateways, self._now = gateways, gateways.now
         self._ttl, self._wait = math.ceil(ttl), math.inf if wait is None else wait
+        self._label = {"label": label} if label else {}  # gateways of earlier releases refuse the field
         self._key = str(uuid.uuid4())
         self._asked = False
         self._granted = 0.0  # how long the lease lasts
@@ -277,13 +278,16 @@ class SlotClaim(Claim):
 
     _lease = ""
 
-    def __init__(self, gateways: Gateways, pool: dict[str, str], ttl: float, wait: float | None) -> None:
-        super().__init__(gateways, ttl, wait)
+    def __init__(
+        self, gateways: Gateways, pool: dict[str, str], ttl: float, wait: float | None, label: str = ""
+    ) -> None:
+        super().__init__(gateways, ttl, wait, label)
         self._pool = pool  # the header with its id
 
     def _taking(self, wait: int) -> Request:
         key = {"Idempotency-Key": self._key}
-        return Request("POST", "/l/self/borrow", {"ttl": self._ttl, "wait": wait}, self._pool | key)
+        body = {"ttl": self._ttl, "wait": wait} | self._label
+        return Request("POST", "/l/self/borrow", body, self._pool | key)
 
     def _took(self, body: dict[str, Any]) -> float:
         if not isinstance(body.get("lease"), str):
@@ -327,8 +331,9 @@ def read_state(gateways: Gateways, request: Request) -> Flow[PoolState]:
     return PoolState(*(integer(body, name) for name in ("count", "in_use", "available", "waiting")))
 
 
-def register(gateways: Gateways, pool: dict[str, str], count: int) -> Flow[PoolState]:
-    return read_state(gateways, Request("PUT", "/l/self", {"count": count}, pool | {"Idempotency-Key": str(uuid.uuid4())}))
+def register(gateways: Gateways, pool: dict[str, str], count: int, name: str = "") -> Flow[PoolState]:
+    body: dict[str, Any] = {"count": count} | ({"name": name} if name else {})
+    return read_state(gateways, Request("PUT", "/l/self", body, pool | {"Idempotency-Key": str(uuid.uuid4())}))
 
 
 def inspect(gateways: Gateways, pool: dict[str, str]) -> Flow[PoolState]:
@@ -393,18 +398,25 @@ class NameClaim(Claim):
     _token = ""
 
     def __init__(
-        self, gateways: Gateways, sessions: Sessions, name: str, limit: int | None, ttl: float, wait: float | None
+        self,
+        gateways: Gateways,
+        sessions: Sessions,
+        name: str,
+        limit: int | None,
+        ttl: float,
+        wait: float | None,
+        label: str = "",
     ) -> None:
-        super().__init__(gateways, ttl, wait)
+        super().__init__(gateways, ttl, wait, label)
         if not name:
             raise ValueError("a name is not empty")
         self._sessions = sessions
-        self._path = f"/v1/{'locks' if limit is None else 'semaphores'}/{quote(name, safe='')}"
+        self.path = f"/v1/{'locks' if limit is None else 'semaphores'}/{quote(name, safe='')}"
         self._limit = {} if limit is None else {"limit": limit}
 
     def _request(self, operation: str, body: dict[str, Any]) -> Request:
         assert self._session is not None
-        return Request("POST", self._path + operation, body, {"X-Dflockd-Session": self._session.id})
+        return Request("POST", self.path + operation, body, {"X-Dflockd-Session": self._session.id})
 
     def _prepare(self) -> Flow[None]:
         if self._session is None:
@@ -424,7 +436,7 @@ class NameClaim(Claim):
 
     def _taking(self, wait: int) -> Request:
         body = {"acquire_timeout_s": wait, "lease_ttl_s": self._ttl}
-        request = self._request("", body | self._limit)
+        request = self._request("", body | self._limit | self._label)
         request.headers["Idempotency-Key"] = self._key
         return request
 
@@ -470,3 +482,11 @@ def integer(body: dict[str, Any], field: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 53:
         raise not_understood()
     return value
+
+
+def seconds(body: dict[str, Any], field: str) -> float:
+    """Return a number of seconds of an answer, as integer does."""
+    value = body.get(field)
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < 1 << 53:
+        raise not_understood()
+    return float(value)

@@ -115,6 +115,14 @@ class MaxConnectionsPerIpError(KvslotsError):
     """The gateway has its maximum of connections of this address."""
 
 
+class MaxEventStreamsError(KvslotsError):
+    """The gateway has its maximum of streams of events."""
+
+
+class MaxEventStreamsPerIpError(KvslotsError):
+    """This address has the maximum number of streams of events."""
+
+
 class MaxLocksError(KvslotsError):
     """The maximum number of names is in use."""
 
@@ -163,6 +171,10 @@ class NoPoolError(KvslotsError):
     """No pool is registered with this UUID."""
 
 
+class NoPositionError(KvslotsError):
+    """The pool has no such position."""
+
+
 class NoSlotError(KvslotsError):
     """No slot was granted within the wait."""
 
@@ -176,11 +188,23 @@ class NotFoundError(KvslotsError):
 
 
 class NotHeldError(KvslotsError):
-    """The lease has ended."""
+    """The lease has ended, or nobody holds the position."""
+
+
+class NotInLineError(KvslotsError):
+    """No request with the key waits."""
+
+
+class OtherHolderError(KvslotsError):
+    """Another lease has the position by now."""
 
 
 class RateLimitedError(KvslotsError):
     """This address has sent more requests than the gateway allows."""
+
+
+class ReadOnlyError(KvslotsError):
+    """The token may only read."""
 
 
 class SessionGoneError(KvslotsError):

@@ -3,3 +3,4 @@ export * from "./errors.js";
 export type { Lease } from "./lease.js";
 export type { Lock } from "./lock.js";
 export type { Pool, PoolState, Slot, TakeOptions } from "./pool.js";
+export type { Holder, Waiter } from "./resource.js";

@@ -88,6 +88,8 @@ export class MaxConnectionsPerIpError extends RefusedError { override name = "Ma
 export class MaxLocksPerSessionError extends RefusedError { override name = "MaxLocksPerSessionError"; }
 export class MaxLocksPerIpError extends RefusedError { override name = "MaxLocksPerIpError"; }
 export class MaxTombstonesError extends RefusedError { override name = "MaxTombstonesError"; }
+export class MaxEventStreamsError extends RefusedError { override name = "MaxEventStreamsError"; }
+export class MaxEventStreamsPerIpError extends RefusedError { override name = "MaxEventStreamsPerIpError"; }
 export class StoreFullError extends RefusedError { override name = "StoreFullError"; }
 
 /** The class for each code of the header Kvslots-Error. */
@@ -127,6 +129,8 @@ export const errorClasses: Readonly<Record<string, typeof RefusedError>> = {
   max_locks_per_session: MaxLocksPerSessionError,
   max_locks_per_ip: MaxLocksPerIpError,
   max_tombstones: MaxTombstonesError,
+  max_event_streams: MaxEventStreamsError,
+  max_event_streams_per_ip: MaxEventStreamsPerIpError,
   store_full: StoreFullError,
 };
 

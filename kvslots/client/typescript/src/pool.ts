@@ -1,3 +1,4 @@
+import { follow, type PoolEventOptions, type SlotEvent } from "./events.js";
 import type { Answer, Gateways, Request } from "./gateways.js";
 import { Lease, under, type Holding, type Term } from "./lease.js";
 import { Resource } from "./resource.js";
@@ -96,6 +97,11 @@ export class Pool extends Resource {
   /** Borrows a slot, calls `body`, and returns the slot. If the lease was lost meanwhile, it rejects with a LeaseLostError, unless the body has failed. */
   async using<T>(options: TakeOptions, body: (lease: Slot, signal: AbortSignal) => Promise<T> | T): Promise<T> {
     return under(await this.borrow(options), options.signal, body);
+  }
+
+  /** The events of this pool: see Client.events. A pool that does not exist, or no longer, is a NoPoolError. */
+  events({ types, after, signal }: PoolEventOptions = {}): AsyncGenerator<SlotEvent, void, undefined> {
+    return follow(this.#gateways, "/l/self/events", { types, after, signal }, { "Kvslots-Pool": this.#id });
   }
 
   #send(method: Request["method"], path: string, { key, ...request }: Partial<Request> & { key?: string } = {}, signal?: AbortSignal, until?: number): Promise<Answer> {

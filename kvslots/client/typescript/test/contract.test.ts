@@ -19,6 +19,20 @@ test("each code of an error has a class with its name, and no other class", () =
   }
 });
 
+test("the types and the fields of events are those of the document", () => {
+  const types: Record<kvslots.EventType, true> = {
+    ...{ starts_over: true, granted: true, returned: true, expired: true, evicted: true, joined: true, left: true },
+    ...{ registered: true, changed: true, deleted: true, session_ended: true, peer_joined: true, peer_left: true },
+  };
+  const fields: Record<keyof kvslots.SlotEvent, true> = {
+    ...{ id: true, type: true, at: true, hash: true, kind: true, name: true, key: true },
+    ...{ position: true, fence: true, label: true, waited: true, held: true },
+  };
+  const { EventType, Event } = document.components.schemas;
+  assert.deepEqual(Object.keys(types).sort(), [...EventType.enum].sort());
+  assert.deepEqual(Object.keys(fields).sort(), Object.keys(Event.properties).map((name) => name.replace(/_s$/, "")).sort());
+});
+
 test("requests have the paths, headers and fields of the document, and use its answers", async () => {
   const used = new Set<string>();
   const spy: typeof fetch = async (input, init) => {
@@ -58,8 +72,12 @@ test("requests have the paths, headers and fields of the document, and use its a
       }),
     ),
   );
+  for (const events of [pool.events({ types: ["granted"], after: 1 }), client.events({ types: ["left"], keys: ["contract"], pools: ["0".repeat(32)], after: 1 })]) {
+    await events.next();
+    await events.return();
+  }
   await pool.delete();
   await client.close();
-  assert.equal(used.size, 14 + 9);
+  assert.equal(used.size, 14 + 9 + 2);
   for (const header of ["Kvslots-Error", "Kvslots-Waited", "Kvslots-Field", "Kvslots-Range", "Retry-After"]) assert.ok(text.includes(`"${header}"`), header);
 });

@@ -1,3 +1,4 @@
+import { follow, type EventOptions, type SlotEvent } from "./events.js";
 import { Gateways } from "./gateways.js";
 import { Lock } from "./lock.js";
 import { Pool } from "./pool.js";
@@ -38,6 +39,14 @@ export class Client implements AsyncDisposable {
   /** The semaphore with this name, which `limit` holders share. All of them must give the same limit. Nothing is sent. */
   semaphore(name: string, limit: number): Lock {
     return new Lock(name, limit, this.#gateways, this.#sessions, this.#lines);
+  }
+
+  /**
+   * What happens, as it happens. While no gateway answers, it tries again. It begins with `starts_over`, unless it begins
+   * after an event that the gateway remembers, and has `starts_over` whenever events may be missing.
+   */
+  events(options: EventOptions = {}): AsyncGenerator<SlotEvent, void, undefined> {
+    return follow(this.#gateways, "/v1/events", options);
   }
 
   /** Ends the client's sessions, and so releases its locks and semaphores. Slots of pools stay held. It never rejects. */

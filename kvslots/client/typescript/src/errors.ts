@@ -56,6 +56,7 @@ export class RefusedError extends KvslotsError implements Refusal {
 export class BadRequestError extends RefusedError { override name = "BadRequestError"; }
 export class UnauthorizedError extends RefusedError { override name = "UnauthorizedError"; }
 export class ForbiddenError extends RefusedError { override name = "ForbiddenError"; }
+export class ReadOnlyError extends RefusedError { override name = "ReadOnlyError"; }
 export class NotFoundError extends RefusedError { override name = "NotFoundError"; }
 export class MethodNotAllowedError extends RefusedError { override name = "MethodNotAllowedError"; }
 export class RateLimitedError extends RefusedError { override name = "RateLimitedError"; }
@@ -65,6 +66,9 @@ export class DrainingError extends RefusedError { override name = "DrainingError
 export class ClientCanceledError extends RefusedError { override name = "ClientCanceledError"; }
 export class NoPoolError extends RefusedError { override name = "NoPoolError"; }
 export class NotHeldError extends RefusedError { override name = "NotHeldError"; }
+export class NoPositionError extends RefusedError { override name = "NoPositionError"; }
+export class OtherHolderError extends RefusedError { override name = "OtherHolderError"; }
+export class NotInLineError extends RefusedError { override name = "NotInLineError"; }
 export class NoSlotError extends RefusedError { override name = "NoSlotError"; }
 export class SessionGoneError extends RefusedError { override name = "SessionGoneError"; }
 export class LimitMismatchError extends RefusedError { override name = "LimitMismatchError"; }
@@ -84,6 +88,8 @@ export class MaxConnectionsPerIpError extends RefusedError { override name = "Ma
 export class MaxLocksPerSessionError extends RefusedError { override name = "MaxLocksPerSessionError"; }
 export class MaxLocksPerIpError extends RefusedError { override name = "MaxLocksPerIpError"; }
 export class MaxTombstonesError extends RefusedError { override name = "MaxTombstonesError"; }
+export class MaxEventStreamsError extends RefusedError { override name = "MaxEventStreamsError"; }
+export class MaxEventStreamsPerIpError extends RefusedError { override name = "MaxEventStreamsPerIpError"; }
 export class StoreFullError extends RefusedError { override name = "StoreFullError"; }
 
 /** The class for each code of the header Kvslots-Error. */
@@ -91,6 +97,7 @@ export const errorClasses: Readonly<Record<string, typeof RefusedError>> = {
   bad_request: BadRequestError,
   unauthorized: UnauthorizedError,
   forbidden: ForbiddenError,
+  read_only: ReadOnlyError,
   not_found: NotFoundError,
   method_not_allowed: MethodNotAllowedError,
   rate_limited: RateLimitedError,
@@ -100,6 +107,9 @@ export const errorClasses: Readonly<Record<string, typeof RefusedError>> = {
   client_canceled: ClientCanceledError,
   no_pool: NoPoolError,
   not_held: NotHeldError,
+  no_position: NoPositionError,
+  other_holder: OtherHolderError,
+  not_in_line: NotInLineError,
   no_slot: NoSlotError,
   session_gone: SessionGoneError,
   limit_mismatch: LimitMismatchError,
@@ -119,6 +129,8 @@ export const errorClasses: Readonly<Record<string, typeof RefusedError>> = {
   max_locks_per_session: MaxLocksPerSessionError,
   max_locks_per_ip: MaxLocksPerIpError,
   max_tombstones: MaxTombstonesError,
+  max_event_streams: MaxEventStreamsError,
+  max_event_streams_per_ip: MaxEventStreamsPerIpError,
   store_full: StoreFullError,
 };
 

@@ -40,6 +40,25 @@ export class Gateways {
    * a RefusedError, an UnreachableError, or the reason of `signal`.
    */
   async send(request: Request, signal?: AbortSignal, until = Infinity): Promise<Answer> {
+    return this.#inTurn(request, signal, until, async (url, response, sent) => {
+      const answer = parsed(await response.text());
+      if (!response.ok) throw refused(response, answer);
+      if (!answer) throw foreign(url);
+      const waited = Number(response.headers.get("Kvslots-Waited")) || 0;
+      return { body: answer, since: Math.min(sent + waited, now()) };
+    });
+  }
+
+  /** Opens a stream of server-sent events, which is to be cancelled. It rejects as send does. */
+  async open(request: Request, signal?: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    return this.#inTurn(request, signal, Infinity, async (url, response) => {
+      if (!response.ok) throw refused(response, parsed(await response.text()));
+      if (!response.body || !response.headers.get("Content-Type")?.startsWith("text/event-stream")) throw foreign(url);
+      return response.body;
+    });
+  }
+
+  async #inTurn<T>(request: Request, signal: AbortSignal | undefined, until: number, read: Reader<T>): Promise<T> {
     const failures: (RefusedError | UnreachableError)[] = [];
     const count = this.#urls.length;
     const first = this.#first;
@@ -48,7 +67,7 @@ export class Gateways {
       // Each gateway gets its share of the time, so that one that is silent leaves some to the others.
       const ms = Math.min((request.wait ?? 0) * 1000 + ANSWER_TIMEOUT, (until - now()) / (count - i));
       try {
-        const answer = await this.#ask(this.#urls[at]!, request, ms, signal);
+        const answer = await this.#ask(this.#urls[at]!, request, ms, signal, read);
         this.#first = at;
         return answer;
       } catch (error) {
@@ -63,31 +82,29 @@ export class Gateways {
     throw refused ?? new UnreachableError([...messages].join("; "), !failures.some(isTemporary));
   }
 
-  async #ask(url: string, request: Request, ms: number, signal?: AbortSignal): Promise<Answer> {
+  async #ask<T>(url: string, request: Request, ms: number, signal: AbortSignal | undefined, read: Reader<T>): Promise<T> {
     const headers: Record<string, string> = { ...request.headers };
     if (request.body) headers["Content-Type"] = "application/json";
     if (this.#token) headers["Authorization"] = `Bearer ${this.#token}`;
     const body = request.body && JSON.stringify(request.body);
     const { signal: over, unlink } = linked(ms, signal);
     const sent = now();
-    let response: Response;
-    let text: string;
     try {
       const send = this.#fetch; // browsers refuse to call it as a method
-      response = await send(url + request.path, { method: request.method, headers, body, redirect: "error", signal: over });
-      text = await response.text();
+      return await read(url, await send(url + request.path, { method: request.method, headers, body, redirect: "error", signal: over }), sent);
     } catch (error) {
+      if (error instanceof RefusedError || error instanceof UnreachableError) throw error;
       throw unanswered(url, request, over.aborted ? undefined : error);
     } finally {
       unlink();
     }
-    const answer = parsed(text);
-    if (!response.ok) throw refused(response, answer);
-    if (!answer) throw new UnreachableError(`${new URL(url).origin}: the answer is not a gateway's`, true);
-    const waited = Number(response.headers.get("Kvslots-Waited")) || 0;
-    return { body: answer, since: Math.min(sent + waited, now()) };
   }
 }
+
+/** Reads the answer to a request that was sent to a gateway's URL at a time of now(). */
+type Reader<T> = (url: string, response: Response, sent: number) => Promise<T>;
+
+const foreign = (url: string): UnreachableError => new UnreachableError(`${new URL(url).origin}: the answer is not a gateway's`, true);
 
 function checked(text: string): string {
   let url: URL | undefined;

@@ -1,12 +1,13 @@
 import { NoSlotError, NotHeldError, SessionGoneError } from "./errors.js";
 import type { Answer, Gateways, Request } from "./gateways.js";
 import { Lease, under, type Term } from "./lease.js";
+import { Resource } from "./resource.js";
 import { requestKey, type Lines } from "./retry.js";
 import type { Session, Sessions } from "./sessions.js";
 import { wholeSeconds, type TakeOptions } from "./pool.js";
 
 /** A lock, or a semaphore, by its name. It needs no registration. */
-export class Lock {
+export class Lock extends Resource {
   readonly #path: string;
   readonly #limit: number | undefined; // of a semaphore
   readonly #gateways: Gateways;
@@ -17,7 +18,9 @@ export class Lock {
   constructor(name: string, limit: number | undefined, gateways: Gateways, sessions: Sessions, lines: Lines) {
     // In a URL's path these mean the directory, and the one above it, even if they are encoded.
     if (name === "" || name === "." || name === "..") throw new RangeError("name must not be empty, . or ..");
-    this.#path = `/v1/${limit === undefined ? "locks" : "semaphores"}/${encodeURIComponent(name)}`;
+    const path = `/v1/${limit === undefined ? "locks" : "semaphores"}/${encodeURIComponent(name)}`;
+    super(gateways, path);
+    this.#path = path;
     this.#limit = limit;
     this.#gateways = gateways;
     this.#sessions = sessions;
@@ -25,13 +28,13 @@ export class Lock {
   }
 
   /** Takes the lock, or one slot of the semaphore. Release the lease, or declare it with `await using`. */
-  async acquire({ ttl, wait, signal }: TakeOptions = {}): Promise<Lease> {
+  async acquire({ ttl, wait, label, signal }: TakeOptions = {}): Promise<Lease> {
     const seconds = wholeSeconds(ttl);
     const key = requestKey();
     let session: Session | undefined;
     const ask = async (wait: number, signal?: AbortSignal): Promise<Answer> => {
       session ??= await this.#sessions.open(signal);
-      const body = { acquire_timeout_s: wait, lease_ttl_s: seconds, limit: this.#limit };
+      const body = { acquire_timeout_s: wait, lease_ttl_s: seconds, limit: this.#limit, label };
       const answer = await this.#send(session, "", { body, wait }, signal, undefined, key).catch((error) => {
         if (error instanceof SessionGoneError) session = undefined; // the next request begins another one
         throw error;

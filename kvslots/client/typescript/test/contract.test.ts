@@ -19,11 +19,25 @@ test("each code of an error has a class with its name, and no other class", () =
   }
 });
 
+test("the types and the fields of events are those of the document", () => {
+  const types: Record<kvslots.EventType, true> = {
+    ...{ starts_over: true, granted: true, returned: true, expired: true, evicted: true, joined: true, left: true },
+    ...{ registered: true, changed: true, deleted: true, session_ended: true, peer_joined: true, peer_left: true },
+  };
+  const fields: Record<keyof kvslots.SlotEvent, true> = {
+    ...{ id: true, type: true, at: true, hash: true, kind: true, name: true, key: true },
+    ...{ position: true, fence: true, label: true, waited: true, held: true },
+  };
+  const { EventType, Event } = document.components.schemas;
+  assert.deepEqual(Object.keys(types).sort(), [...EventType.enum].sort());
+  assert.deepEqual(Object.keys(fields).sort(), Object.keys(Event.properties).map((name) => name.replace(/_s$/, "")).sort());
+});
+
 test("requests have the paths, headers and fields of the document, and use its answers", async () => {
   const used = new Set<string>();
   const spy: typeof fetch = async (input, init) => {
-    const { pathname } = new URL(String(input));
-    const path = pathname.replace(/^\/l\/self/, "/l/{id}").replace(/(sessions)\/\w+/, "$1/{id}").replace(/(locks|semaphores)\/[^/]+/, "$1/{key}");
+    const { pathname, searchParams } = new URL(String(input));
+    const path = pathname.replace(/^\/l\/self/, "/l/{id}").replace(/leases\/\d+/, "leases/{position}").replace(/(sessions)\/\w+/, "$1/{id}").replace(/(locks|semaphores)\/[^/]+/, "$1/{key}");
     const method = init!.method!.toLowerCase();
     const operation = document.paths[path]?.[method];
     assert.ok(operation, `${method} ${path}`);
@@ -33,6 +47,7 @@ test("requests have the paths, headers and fields of the document, and use its a
       const known = parameters.some((p) => p.in === "header" && p.name.toLowerCase() === name);
       assert.ok(known || ["content-type", "authorization"].includes(name), `${name} in ${method} ${path}`);
     }
+    for (const name of searchParams.keys()) assert.ok(parameters.some((p) => p.in === "query" && p.name === name), `${name} in ${method} ${path}`);
     const schema = operation.requestBody?.content["application/json"].schema;
     const fields = schema && Object.keys((schema.$ref ? document.components.schemas[schema.$ref.split("/").pop()] : schema).properties ?? {});
     for (const name of Object.keys(init?.body ? JSON.parse(String(init.body)) : {})) assert.ok(fields?.includes(name), `${name} in ${method} ${path}`);
@@ -40,16 +55,29 @@ test("requests have the paths, headers and fields of the document, and use its a
   };
   const client = new Client(url, { fetch: spy });
   const pool = client.pool(poolId());
-  await pool.register(1);
+  await pool.register(1, { name: "contract" });
   await pool.inspect();
   const renewed = (lease: kvslots.Lease) => {
     const first = lease.deadline;
     return eventually(() => lease.deadline > first || lease.lost.aborted);
   };
   const holders = [pool, client.lock("contract"), client.semaphore("contract2", 2)];
-  await Promise.all(holders.map((holder) => holder.using({ ttl: 24 }, renewed)));
+  await Promise.all(holders.map((holder) => holder.using({ ttl: 24, label: "contract" }, renewed)));
+  await Promise.all(
+    holders.map((holder) =>
+      holder.using({}, async () => {
+        const [lease] = await holder.holders();
+        assert.deepEqual(await holder.line(), []);
+        await holder.evict(lease!.position, lease!.fence);
+      }),
+    ),
+  );
+  for (const events of [pool.events({ types: ["granted"], after: 1 }), client.events({ types: ["left"], keys: ["contract"], pools: ["0".repeat(32)], after: 1 })]) {
+    await events.next();
+    await events.return();
+  }
   await pool.delete();
   await client.close();
-  assert.equal(used.size, 14);
+  assert.equal(used.size, 14 + 9 + 2);
   for (const header of ["Kvslots-Error", "Kvslots-Waited", "Kvslots-Field", "Kvslots-Range", "Retry-After"]) assert.ok(text.includes(`"${header}"`), header);
 });

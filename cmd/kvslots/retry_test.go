@@ -343,7 +343,7 @@ func TestWaitToItsEnd(t *testing.T) {
 		return refuse
 	})
 	began := time.Now()
-	wantCall(t, exitNoSlot, "", "kvslots: HTTP status 503; trying again\nkvslots: no resource available\n",
+	wantCall(t, exitNoSlot, "", "kvslots: HTTP status 503; trying again\nkvslots: no resource available; place 1 in the line\n",
 		"borrow", pool, "--server", server, "--wait", "2s")
 	if took := time.Since(began); took < 2*time.Second {
 		t.Errorf("waited for %s only", took)

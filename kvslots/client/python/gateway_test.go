@@ -15,6 +15,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/gateway/events"
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/logtest"
@@ -49,10 +50,11 @@ func serve() error {
 		return err
 	}
 	lending := gateway.NewLending()
+	streams := events.New(store, events.Config{Lending: lending, Logger: logtest.Logger()})
 	cfg := gateway.Config{
 		Store: store, Lending: lending, Logger: logtest.Logger(),
 		Dialects: []gateway.Dialect{
-			library.New(store, lending, logtest.Logger()),
+			library.New(store, lending, logtest.Logger()), streams,
 			dflockd.New(store, dflockd.Config{
 				Lending: lending, Turns: gateway.NewTurns(), SessionTimes: gateway.SessionTimes{IdleTimeout: *idle},
 			}),

@@ -45,6 +45,7 @@ from ._errors import (
     UnavailableError,
     UnreachableError,
 )
+from ._events import Event, Events
 from ._lease import AsyncLease, AsyncLost, Lease, Lost
 from ._reads import Holder, Waiter
 
@@ -61,6 +62,8 @@ __all__ = [
     "ClientCanceledError",
     "clock",
     "DrainingError",
+    "Event",
+    "Events",
     "ForbiddenError",
     "Holder",
     "InternalError",

@@ -9,12 +9,13 @@ import ssl
 import threading
 import uuid
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 
 from . import _core
 from ._core import Claim, Flow, Gateways, NameClaim, PoolState, Sessions, SlotClaim, T
 from ._errors import KvslotsError, UnreachableError
+from ._events import Events, path
 from ._lease import AsyncLease, Keeper, Lease
 from ._reads import Holder, Lent, Waiter
 from ._sockets import Sockets, run, run_in_thread
@@ -103,6 +104,18 @@ class Client(_Client):
         """Return the semaphore with a name, which limit callers may hold; all have to give the same limit."""
         return Borrow(self, *self._named(name, limit, ttl, wait, label))
 
+    def events(
+        self,
+        *,
+        pools: Iterable[str] = (),
+        keys: Iterable[str] = (),
+        types: Iterable[str] = (),
+        after: int | None = None,
+    ) -> Events:
+        """Iterate over what happens from now on, or after an id: to pools with these hashes and to names, or to all."""
+        filters = {"pool": tuple(pools), "key": tuple(keys), "type": tuple(types)}
+        return Events(self._gateways, self._sockets, path("/v1/events", filters), {}, after)
+
     def close(self) -> None:
         """End the sessions that hold nothing, and close the connections. Leases go on until they are released."""
         self._run(self._sessions.close())
@@ -159,6 +172,11 @@ class Pool(_Pool, _Reader):
     def inspect(self) -> PoolState:
         """Return the state of the pool, or raise NoPoolError."""
         return self._client._run(_core.inspect(self._gateways, self._header))
+
+    def events(self, *, types: Iterable[str] = (), after: int | None = None) -> Events:
+        """Iterate over what happens to the pool from now on, or after an id: see Client.events."""
+        to = path("/l/self/events", {"type": tuple(types)})
+        return Events(self._gateways, self._client._sockets, to, self._header, after)
 
     def delete(self) -> None:
         """Delete the pool, even if there is none. All its leases end."""

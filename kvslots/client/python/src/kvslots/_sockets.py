@@ -108,7 +108,7 @@ class Sockets:
                 except CLOSED:  # the gateway, or a proxy, may have closed it just before
                     if parser.started:
                         raise
-            return self._exchange(effect.gateway, self._connect(effect.gateway, until), request, Parser(), until)
+            return self._exchange(effect.gateway, self.connect(effect.gateway, until), request, Parser(), until)
         except OSError as error:
             raise unreachable(effect.gateway, error) from error
 
@@ -124,7 +124,7 @@ class Sockets:
             sock.close()
         return None
 
-    def _connect(self, gateway: Address, until: float) -> socket.socket:
+    def connect(self, gateway: Address, until: float) -> socket.socket:
         timeout = min(CONNECT_TIMEOUT, _left(until))
         sock = socket.create_connection((gateway.host, gateway.port), timeout)
         try:

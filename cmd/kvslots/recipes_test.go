@@ -21,7 +21,46 @@ type language struct {
 }
 
 var languages = []language{
+	{"go", regexp.MustCompile(`(?m)^\s*fmt\.Print.*?\) +// (.*)$`), goCommand},
 	{"python", regexp.MustCompile(`(?m)^ *print\(.*\)  # (.*)$`), pythonCommand},
+}
+
+// goCommand runs the body of a function.
+func goCommand(t *testing.T, program string) *exec.Cmd {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "main.go")
+	text := `package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
+)
+
+var (
+	_ uuid.UUID
+	_ time.Time
+)
+
+func main() {
+	if err := recipe(context.Background()); err != nil {
+		panic(err)
+	}
+}
+
+func recipe(ctx context.Context) error {
+` + program + "}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("go", "run", file)
+	command.Dir = moduleRoot
+	return command
 }
 
 // python returns the interpreter, without what may be around it, such as pyenv's shell script.

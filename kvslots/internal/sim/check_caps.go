@@ -39,7 +39,9 @@ func (k *capChecker) observe(now totals) {
 func (k *capChecker) namesInUse() (n, again int) {
 	t := k.s.server.truth
 	for _, p := range t.pools {
-		if p.registered() && p.config.Config.Named() && t.inUse(p) {
+		if p.registered() && p.config.Config.Named() && len(p.config.Config.Out) > 0 { // in use for the peers, whatever the cap
+			k.usedAt[p.id] = k.s.now
+		} else if p.registered() && p.config.Config.Named() && t.inUse(p) {
 			n++
 			if at, used := k.usedAt[p.id]; used && at < k.last && at.Add(capTime) >= k.s.now {
 				again++

@@ -47,9 +47,10 @@ func (k *catchUpChecker) answered(c *call) {
 	if !isAny(c.answer.Err, peer.ErrUnavailable) {
 		return
 	}
-	if _, returns := c.request.(peer.Return); returns {
+	switch c.request.(type) {
+	case peer.Return, peer.Evict:
 		k.returns++
-	} else {
+	default:
 		k.others++
 	}
 	k.s.met.add("gaps only: " + answerName(c))

@@ -157,22 +157,23 @@ func (l *link) deliver(d time.Duration, sign bool, input func(*peer.Peer, Instan
 	s, n := l.n.s, l.n
 	l.lastDelivery = max(l.lastDelivery, s.now.Add(d))
 	connection, generation := l.connection, n.generation
-	comes := func() {
-		if sign {
-			l.heard()
-		}
-		n.input(input)
-	}
 	s.at(l.lastDelivery, func() {
 		switch {
 		case l.connection != connection || n.generation != generation:
 			s.met.add("trap: delivery lost in a cut")
 		case l.holding:
-			l.held = append(l.held, comes)
+			l.held = append(l.held, func() { l.delivered(sign, input) })
 		default:
-			comes()
+			l.delivered(sign, input)
 		}
 	})
+}
+
+func (l *link) delivered(sign bool, input func(*peer.Peer, Instant)) {
+	if sign {
+		l.heard()
+	}
+	l.n.input(input)
 }
 
 // hold keeps what comes, until release delivers it.

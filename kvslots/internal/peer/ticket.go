@@ -53,19 +53,23 @@ func (byCall) ticketFor(b *borrow) *newTicket {
 // ticketNumber returns a number for which the author has no ticket in the pool.
 func (b *borrow) ticketNumber(author entry.Hash) int {
 	ps := b.pool
+	isFree := func(n int) bool {
+		key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: author, N: n}
+		_, taken := b.p.view.Latest(key)
+		return !taken && ps.tickets[key] == nil
+	}
 	n, own := 1, author == b.p.self.id
 	if own {
-		if last := len(ps.freeNumbers) - 1; last >= 0 {
+		for last := len(ps.freeNumbers) - 1; last >= 0; last-- {
 			n, ps.freeNumbers = ps.freeNumbers[last], ps.freeNumbers[:last]
-			return n
+			if isFree(n) { // a marker that was written again has freed it twice
+				return n
+			}
 		}
 		n = ps.nextNumber
 	}
-	for ; ; n++ {
-		key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: author, N: n}
-		if _, taken := b.p.view.Latest(key); !taken && ps.tickets[key] == nil {
-			break
-		}
+	for !isFree(n) {
+		n++
 	}
 	if own {
 		ps.nextNumber = n + 1

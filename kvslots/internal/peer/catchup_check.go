@@ -14,7 +14,7 @@ const recent = 4096
 // check compares the view with the stream, at each catch-up: the stream may have
 // lost its tail in a power cut, or may have been purged, deleted or created anew.
 //
-// The reading begins at this peer's last presence. Each entry that it delivers at
+// The reading begins at this peer's last presence in the view when that was last live. Each entry that it delivers at
 // or below the view's revision must be one that the view holds; and each entry that
 // the view holds from there on must be delivered again, or be overwritten.
 type check struct {
@@ -52,13 +52,12 @@ func (c *check) find(revision uint64) *logged {
 // deliver.
 func (f *feed) beginCheck() (from uint64) {
 	c := &f.check
-	if f.mode == live {
-		c.dense = f.k.view.Revision
+	if f.mode == live { // otherwise the check before has not ended, and nothing that it began with is compared
+		c.dense, c.from = f.k.view.Revision, f.k.self.revision
 	}
 	f.mode, f.k.view.Live = catching, false
 	f.k.counters.CatchUps++
 	f.breaks++
-	c.from = f.k.self.revision
 	if len(c.log) > 0 {
 		c.from = max(c.from, c.log[0].revision)
 	}

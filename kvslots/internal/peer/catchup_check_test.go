@@ -11,10 +11,14 @@ import (
 
 // The stream has lost its last entry, which raised a pool's count. Its last sequence does
 // not show that, since another peer has claimed a slot and purged the claim. A catch-up
-// reads both entries, or only the second one. The peer claims nothing, and builds its
-// view anew: the other peers do not know of the higher count.
+// reads both entries, or only the second one. It may be broken off when it has delivered a later
+// presence of the peer. The peer claims nothing, and builds its view anew: the other peers do not
+// know of the higher count.
 func TestNewWatchFindsLostEntry(t *testing.T) {
-	for name, first := range map[string]int{"other entry": 0, "no entry": 1} {
+	for name, c := range map[string]struct {
+		first  int
+		broken bool
+	}{"other entry": {first: 0}, "no entry": {first: 1}, "no entry, and a broken reading": {first: 1, broken: true}} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
 			pool := h.hash()
@@ -30,7 +34,7 @@ func TestNewWatchFindsLostEntry(t *testing.T) {
 			h.breakFeed()
 			h.beginReading()
 			call := h.begin(h.borrow(pool, 0))
-			for _, e := range instead[first:] {
+			for _, e := range instead[c.first:] {
 				h.read(e)
 			}
 			h.settle()
@@ -38,6 +42,12 @@ func TestNewWatchFindsLostEntry(t *testing.T) {
 				if w.Key.Kind == entry.Slot {
 					t.Fatalf("the peer has claimed position %d", w.Key.N)
 				}
+			}
+			if c.broken {
+				presence := h.take(entry.Session)
+				h.read(h.store(&presence.Message))
+				h.manual = false
+				h.breakFeed()
 			}
 			for h.p.Counters().Rebuilds == 0 {
 				h.publishPresence()

@@ -262,15 +262,20 @@ func (h *harness) wantSessionOutlives(key entry.Key, without time.Duration, answ
 // catch-up. A caller was told "unavailable", so it is purged. The leases of a peer that began
 // again are no such claims: another peer wrote them.
 func TestOrphanedClaimIsPurged(t *testing.T) {
-	for name, missed := range map[string]bool{"late": false, "during a catch-up": true} {
+	for name, c := range map[string]struct{ missed, dead bool }{
+		"late": {}, "during a catch-up": {missed: true}, "after the peer was taken for dead": {dead: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			h, call, claim := newClaim(t)
 			pool := claim.Key.Pool
 			h.ack(claim.ID, peer.Never, 0) // a leader that was deposed
 			h.settle()
 			h.wantError(call, peer.ErrUnavailable)
+			if c.dead {
+				h.endPresence()
+			}
 			claimed := h.store(&claim.Message)
-			if missed {
+			if c.missed {
 				h.fed(h.storeBarrier())
 				h.catchUp()
 			} else {
@@ -285,4 +290,11 @@ func TestOrphanedClaimIsPurged(t *testing.T) {
 			h.must(h.borrow(pool, 0))
 		})
 	}
+}
+
+// endPresence stores and feeds the purge of the peer's presence, by another peer.
+func (h *harness) endPresence() {
+	ended := entry.NewPurge(h.presence(), h.stands[h.presence()], rules.MarkerTTL)
+	h.fed(h.store(&ended))
+	h.publishPresence()
 }

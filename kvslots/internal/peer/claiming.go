@@ -161,7 +161,7 @@ func (p *pools) noteSlot(e *entry.Entry, own bool) {
 // being loaded it may also be a lease that was granted. pending is set if the entry is that
 // of a pending write.
 func (p *pools) isOrphanedClaim(e *entry.Entry, pending bool) bool {
-	return !pending && !e.Marker && e.Slot.Fence == 0 && e.Slot.Claimer == p.self.id && !p.self.id.IsZero() && p.feed.mode != loading
+	return !pending && !e.Marker && e.Slot.Fence == 0 && p.self.was(e.Slot.Claimer) && p.feed.mode != loading
 }
 
 // grant answers the borrow with its lease. It returns false if it is too late to.

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -22,8 +23,9 @@ const (
 type presence struct {
 	k        *kernel
 	id       entry.Hash
-	revision uint64  // in the view; 0 while the view does not show it
-	seen     Instant // when the view last showed a refresh
+	first    entry.Hash // the first id that this peer had; the others have its first half
+	revision uint64     // in the view; 0 while the view does not show it
+	seen     Instant    // when the view last showed a refresh
 	writing  bool
 	current  *write
 	again    bool   // refresh it again after the present write
@@ -47,7 +49,7 @@ func (s *presence) refresh() {
 		return
 	}
 	if s.id.IsZero() {
-		s.id = s.k.randomHash()
+		s.draw()
 	}
 	id := s.id
 	revision, _ := s.k.view.Latest(s.key())
@@ -63,6 +65,21 @@ func (s *presence) refresh() {
 			s.settled(r)
 		}
 	})
+}
+
+// draw draws another id.
+func (s *presence) draw() {
+	s.id = s.k.randomHash()
+	if s.first.IsZero() {
+		s.first = s.id
+	}
+	copy(s.id[:len(s.id)/2], s.first[:])
+}
+
+// was reports whether a presence is this peer's, the present one or one that has ended.
+func (s *presence) was(id entry.Hash) bool {
+	half := len(id) / 2
+	return !s.first.IsZero() && bytes.Equal(id[:half], s.first[:half])
 }
 
 func (s *presence) settled(r resolution) {
@@ -123,7 +140,7 @@ func (s *presence) wasQuiet() bool { return s.k.now.Sub(s.seen) > quietLimit }
 
 // forget drops the presence, so that refresh creates another one.
 func (s *presence) forget() {
-	*s = presence{k: s.k, seen: s.seen, timer: s.timer, confirmation: s.confirmation}
+	*s = presence{k: s.k, first: s.first, seen: s.seen, timer: s.timer, confirmation: s.confirmation}
 	s.k.above.presenceLost()
 }
 

@@ -44,7 +44,7 @@ func (l *Lease) ID() uuid.UUID { return l.id }
 func (l *Lease) Position() int { return l.position }
 
 // Fence returns the lease's fencing token. It is higher than that of every earlier
-// lease of the pool, does not change when the lease is renewed, and is below 2^53. A
+// lease of its slot, does not change when the lease is renewed, and is below 2^53. A
 // resource that remembers the highest fence it has seen, and refuses lower ones, is
 // safe from a holder that has not yet noticed that its lease has ended.
 func (l *Lease) Fence() uint64 { return l.fence }

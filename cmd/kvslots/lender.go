@@ -74,15 +74,10 @@ func (l *lender) inspect(ctx context.Context, pool uuid.UUID) (inspectionAnswer,
 	})
 }
 
-// describe returns the answer to an inspection. A gateway of an earlier release knows no name of
-// the pool, and nothing out of service.
+// describe returns the answer to an inspection, with the pool's title and what is out of service.
 func (l *lender) describe(ctx context.Context, pool uuid.UUID) (inspection, error) {
 	return ask(ctx, l, 0, func(ctx context.Context) (inspection, error) {
 		detail, err := l.client.ReadPool(ctx, kvslots.ByID(pool), kvslots.DetailPage{})
-		if errors.Is(err, errors.ErrUnsupported) {
-			detail.State, err = l.client.Inspect(ctx, pool)
-			detail.Hash = kvslots.ByID(pool).Hash()
-		}
 		return inspection(wire.NewInspection(pool, &detail.PoolStats)), err
 	})
 }
@@ -99,7 +94,7 @@ func (l *lender) borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 	})
 }
 
-// renew returns errors.ErrUnsupported if the gateway's version cannot renew leases.
+// renew returns errors.ErrUnsupported if the gateway cannot renew leases.
 func (l *lender) renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (leaseAnswer, error) {
 	return l.askLease(ctx, 0, func(ctx context.Context) (*kvslots.Lease, error) {
 		return l.client.Renew(ctx, pool, lease, ttl)

@@ -5,8 +5,8 @@
 // A Client knows only what gateways answer. Lease.Done is closed when the lease's time
 // is over, when Return succeeds on this Client, and when a renewal is refused. Over NATS the
 // Client also follows the lease: when another client returns it, or deletes the pool, Done is
-// closed at once, and so it is with a Session and a Mutex. If no gateway answers, or those of
-// an older version do, they notice it at the next renewal, as over HTTP; see Client.FollowLease.
+// closed at once, and so it is with a Session and a Mutex. If no gateway answers, they notice it
+// at the next renewal, as over HTTP; see Client.FollowLease.
 //
 // # Cancellation
 //
@@ -165,9 +165,9 @@ type answer struct {
 }
 
 // waited returns for how long the gateway says that the request waited, which was sent at sent.
-func (a answer) waited(sent time.Time) (waited time.Duration, ok bool) {
-	ms, err := strconv.ParseUint(a.header.Get(wire.WaitedHeader), 10, 31)
-	return min(time.Duration(ms)*time.Millisecond, time.Since(sent)), err == nil
+func (a answer) waited(sent time.Time) time.Duration {
+	ms, _ := strconv.ParseUint(a.header.Get(wire.WaitedHeader), 10, 31)
+	return min(time.Duration(ms)*time.Millisecond, time.Since(sent))
 }
 
 // request is a request to a gateway.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,44 +154,19 @@ func TestAnswersOfProxies(t *testing.T) {
 	}
 }
 
-// No URL contains a pool's id, unless the gateway is of a version that reads it from the path
-// only.
+// No URL contains a pool's id.
 func TestPoolIsNotInTheURL(t *testing.T) {
 	pool := uuid.New()
-	var paths []string
-	old := false
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		paths = append(paths, r.URL.Path)
-		switch {
-		case old && r.URL.Path == "/l/self":
-			w.Header().Set(wire.ErrorHeader, "bad_request")
-			w.Header().Set(wire.FieldHeader, "id")
-			w.Header().Set(wire.RangeHeader, "a canonical UUID of 36 characters")
-			w.WriteHeader(http.StatusBadRequest)
-		case !old && r.Header.Get(wire.PoolHeader) != pool.String():
+		if r.URL.Path != "/l/self" || r.Header.Get(wire.PoolHeader) != pool.String() {
 			w.WriteHeader(http.StatusNotFound)
-		default:
-			_ = json.NewEncoder(w).Encode(wire.Pool{ID: pool, Count: 3})
+			return
 		}
+		_ = json.NewEncoder(w).Encode(wire.Pool{ID: pool, Count: 3})
 	}))
 	defer web.Close()
-	for _, c := range []struct {
-		old  bool
-		want []string
-	}{
-		{false, []string{"/l/self", "/l/self"}},
-		{true, []string{"/l/self", "/l/" + pool.String(), "/l/" + pool.String()}},
-	} {
-		paths, old = nil, c.old
-		gateway := dial(t, web.URL)
-		for range 2 {
-			if state, err := gateway.Inspect(t.Context(), pool); err != nil || state.Count != 3 {
-				t.Errorf("%+v, %v", state, err)
-			}
-		}
-		if !slices.Equal(paths, c.want) {
-			t.Errorf("old: %v, paths %v, want %v", c.old, paths, c.want)
-		}
+	if state, err := dial(t, web.URL).Inspect(t.Context(), pool); err != nil || state.Count != 3 {
+		t.Errorf("%+v, %v", state, err)
 	}
 }
 

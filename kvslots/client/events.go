@@ -69,7 +69,7 @@ func (x *Watcher) ID() uint64 { return x.id }
 // Next returns the next events, at least one, and blocks until there is one. It returns all events
 // of an ID together. While no gateway answers, it tries again. Its errors are context.Cause(ctx), a
 // *wire.Refusal that another attempt would not change, and errors.ErrUnsupported over NATS and if
-// the gateway is of a version without events.
+// the server has none.
 func (x *Watcher) Next(ctx context.Context) ([]kvslots.Event, error) {
 	for {
 		if err := x.open(ctx); err != nil {

@@ -7,10 +7,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -19,8 +17,6 @@ type httpTransport struct {
 	base   string // the URL, without a slash at the end; may contain a password or a pool's id
 	token  string // a secret; "" if there is none
 	client http.Client
-
-	idInPath atomic.Bool // whether a gateway does not read wire.PoolHeader
 }
 
 func newHTTPTransport(at string, cfg Config) *httpTransport {
@@ -44,22 +40,10 @@ func (h *httpTransport) cancel([]string) bool { return false }
 
 func (h *httpTransport) close() { h.client.CloseIdleConnections() }
 
-// ask sends a pool's id in a header, unless the gateway is of a version that reads it from the
-// path only, and so takes wire.PoolInHeader for a malformed id.
 func (h *httpTransport) ask(ctx context.Context, r request, read func(answer) error) error {
-	inHeader := r.body.ID != nil && !h.idInPath.Load()
-	err := h.send(ctx, r, inHeader, read)
-	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok && inHeader && wrong.Field == "id" {
-		h.idInPath.Store(true)
-		return h.send(ctx, r, false, read)
-	}
-	return err
-}
-
-func (h *httpTransport) send(ctx context.Context, r request, idInHeader bool, read func(answer) error) error {
 	ctx, cancel := withAnswerTimeout(ctx, r.wait)
 	defer cancel()
-	message, err := h.newRequest(ctx, r, idInHeader)
+	message, err := h.newRequest(ctx, r)
 	if err != nil {
 		return withoutURL(err)
 	}
@@ -77,11 +61,9 @@ func (h *httpTransport) send(ctx context.Context, r request, idInHeader bool, re
 	return read(answer{body, response.Header})
 }
 
-func (h *httpTransport) newRequest(ctx context.Context, r request, idInHeader bool) (*http.Request, error) {
+// newRequest returns the request for a gateway. A pool's id, which is a secret, is in a header.
+func (h *httpTransport) newRequest(ctx context.Context, r request) (*http.Request, error) {
 	name, session, body := r.split()
-	if idInHeader {
-		name = wire.PoolInHeader
-	}
 	if r.Method == http.MethodGet || r.Method == http.MethodDelete {
 		body = nil
 	}
@@ -94,7 +76,7 @@ func (h *httpTransport) newRequest(ctx context.Context, r request, idInHeader bo
 		return nil, err
 	}
 	message.Header.Set("Content-Type", "application/json")
-	if idInHeader {
+	if r.body.ID != nil {
 		message.Header.Set(wire.PoolHeader, r.body.ID.String())
 	}
 	if r.Subject == wire.ReadHolder.Subject {
@@ -118,7 +100,7 @@ func (r request) split() (name, session string, body []byte) {
 	b := r.body
 	switch {
 	case b.ID != nil:
-		name = b.ID.String()
+		name = wire.PoolInHeader
 	case b.Key != "":
 		name, session = b.Key, b.Session
 	default:
@@ -129,7 +111,7 @@ func (r request) split() (name, session string, body []byte) {
 }
 
 // unsupportedIfUnknownPath adds errors.ErrUnsupported to the refusal of a server that
-// does not know the path, such as a gateway of an older version.
+// does not know the path.
 func unsupportedIfUnknownPath(refused *wire.Refusal) error {
 	switch refused.Status {
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:

@@ -90,8 +90,8 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 	return lease, nil
 }
 
-// Renew is like Store.Renew. The error is errors.ErrUnsupported if the gateway's
-// version has no renewals over HTTP.
+// Renew is like Store.Renew. The error is errors.ErrUnsupported if the server has no renewals
+// over HTTP.
 func (c *Client) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error) {
 	if err := kvslots.CheckTimes(ttl, 0); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (c *Client) lease(ctx context.Context, body *wire.Lease, r request) (*kvslo
 		if json.Unmarshal(a.body, body) != nil || body.Lease == uuid.Nil || body.ExpiresIn < 0 {
 			return ErrNotUnderstood
 		}
-		body.Waited, _ = a.waited(sent)
+		body.Waited = a.waited(sent)
 		return nil
 	})
 	if err != nil {

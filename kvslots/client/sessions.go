@@ -146,11 +146,8 @@ func (c *Client) grant(ctx context.Context, r kvslots.Resource, ask request) (g 
 		if g, err = readGrant(a.body); err != nil {
 			return wire.Placed(err, a.header)
 		}
-		g.At = time.Now() // an answer of a gateway of an older version
-		if waited, ok := a.waited(sent); ok {
-			g.At = sent.Add(waited)
-		}
-		return err
+		g.At = sent.Add(a.waited(sent))
+		return nil
 	})
 	if err != nil {
 		return kvslots.Grant{}, err

@@ -53,13 +53,3 @@ var (
 	// Eventually waits for a condition, and fails the test if it is not met within five minutes.
 	Eventually = natstest.Eventually
 )
-
-// Ledger records the leases that clients were told, and checks that no two leases of one slot
-// were live at a time, and that their fences rise.
-type Ledger = natstest.Ledger
-
-// Told is a lease in a Ledger, as its client knows it.
-type Told = natstest.Told
-
-// NewLedger returns an empty Ledger.
-var NewLedger = natstest.NewLedger

@@ -163,8 +163,7 @@ func (d *dump) read(ctx context.Context) (*Backup, error) {
 	return b, nil
 }
 
-// note records the newest entry of a key in entries, or its deletion. Fields of another
-// release are left out: Read refuses those that it does not know.
+// note records the newest entry of a key in entries, or its deletion.
 func note(entries map[string]Entry, m jetstream.Msg, revision uint64, at time.Time) {
 	key := strings.TrimPrefix(m.Subject(), bucket.SubjectPrefix)
 	e := entry.Parse(key, revision, at, m.Headers().Get, m.Data())
@@ -178,9 +177,7 @@ func note(entries map[string]Entry, m jetstream.Msg, revision uint64, at time.Ti
 // isKept reports whether a backup contains an entry.
 func isKept(e *entry.Entry) bool {
 	switch e.Key.Kind {
-	case entry.Config:
-		return !e.Config.Deleted
-	case entry.Slot:
+	case entry.Config, entry.Slot:
 		return true
 	case entry.Session:
 		return e.Session.Kind == entry.SessionClient

@@ -23,27 +23,12 @@ func encoded(e *entry.Entry) []byte {
 	return m.Data
 }
 
-// formerConfig is a configuration with a field of the release before, which is not restored:
-// the generations before, and the revisions that ended them.
-type formerConfig struct {
-	entry.ConfigValue
-	Before []struct {
-		Generation uint64 `json:"gen"`
-		Until      uint64 `json:"until,omitempty"`
-	} `json:"before,omitempty"`
-}
-
 // checkEncoding checks that the value of an entry is written as a peer writes it. Otherwise it
 // has a field twice, in other letters or in another place, or an unknown one.
 func checkEncoding(e *entry.Entry, value []byte) error {
 	want := encoded(e)
 	if bytes.Equal(value, want) {
 		return nil
-	}
-	if former := (formerConfig{}); e.Key.Kind == entry.Config && json.Unmarshal(value, &former) == nil {
-		if again, err := json.Marshal(former); err == nil && bytes.Equal(value, again) {
-			return nil
-		}
 	}
 	differs := 0
 	for differs < min(len(value), len(want)) && value[differs] == want[differs] {

@@ -24,7 +24,7 @@ var ErrCorruptBackup = errors.New("not a complete backup")
 var errCutOff = fmt.Errorf("%w: it does not end as a backup does", ErrCorruptBackup)
 
 // Backup is the state of the bucket after one revision, without the entries that are never
-// restored: tickets, presences, barriers, deletions and markers.
+// restored: tickets, presences, barriers and markers.
 type Backup struct {
 	Header
 	Entries []Entry // in order of revision

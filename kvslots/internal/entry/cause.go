@@ -3,7 +3,7 @@ package entry
 // Cause is why a peer purged a key, for those who watch. No rule depends on it.
 type Cause uint8
 
-// The causes. Peers of the release before give none.
+// The causes.
 const (
 	NoCause Cause = iota // its holder ended it, or it was not in use
 	Expired              // its time was over

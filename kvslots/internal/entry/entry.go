@@ -16,7 +16,6 @@ const (
 	HeaderTTL          = "Nats-TTL"
 	HeaderOperation    = "KV-Operation"
 	HeaderReason       = "Nats-Marker-Reason" // on the server's own markers
-	HeaderTicket       = "Kvslots-Ticket"     // on a slot's purge: the ticket that the slot served
 	HeaderAuthor       = "Kvslots-Author"     // on any entry: a random number that identifies the write
 	HeaderOwner        = "Kvslots-Owner"      // on a slot's purge: a hash of the owner that released the lock
 	HeaderOutlives     = "Kvslots-Outlives"   // on any entry: see Entry.Outlives
@@ -32,7 +31,6 @@ type Entry struct {
 	Marker   bool          // the key is free: it was purged, was deleted or has expired
 	TTL      time.Duration // how long it stays in the bucket, counted from Time; 0: for ever
 	Outlives int64         // when the last of the key's earlier values ends, in Unix milliseconds by the leader's clock; 0: none ends after this entry
-	Served   uint64        // of the purge of a slot: the place of the ticket that the slot served
 	Author   uint64        // see HeaderAuthor
 	Owner    string        // see HeaderOwner
 	Origin   Hash          // of the purge of a configuration or a session: of the client that had made it, which is the marker's value; zero: not known
@@ -73,7 +71,6 @@ func Parse(key string, revision uint64, at time.Time, header Header, data []byte
 	e.TTL, e.Outlives = parseTTL(header(HeaderTTL)), int64(parseRevision(header(HeaderOutlives)))
 	if header(HeaderOperation) != "" || header(HeaderReason) != "" {
 		e.Marker = true
-		e.Served = parseRevision(header(HeaderTicket))
 		e.Cause = parseCause(header(HeaderCause))
 		if owner := header(HeaderOwner); len(owner) <= MaxLabel {
 			e.Owner = owner

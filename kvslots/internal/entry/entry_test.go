@@ -23,21 +23,18 @@ func TestParseMarker(t *testing.T) {
 	for name, c := range map[string]struct {
 		header   Header
 		previous uint64
-		ticket   uint64
 	}{
-		"purged":                {headers(HeaderOperation, "PURGE", HeaderExpected, "12"), 12, 0},
-		"deleted":               {headers(HeaderOperation, "DEL"), 0, 0},
-		"expired":               {headers(HeaderReason, "MaxAge"), 0, 0},
-		"purged by the server":  {headers(HeaderReason, "Purge"), 0, 0},
-		"both":                  {headers(HeaderOperation, "PURGE", HeaderReason, "MaxAge"), 0, 0},
-		"served":                {headers(HeaderOperation, "PURGE", HeaderExpected, "12", HeaderTicket, "7"), 12, 7},
-		"ticket is no revision": {headers(HeaderOperation, "PURGE", HeaderTicket, "-7"), 0, 0},
+		"purged":               {headers(HeaderOperation, "PURGE", HeaderExpected, "12"), 12},
+		"deleted":              {headers(HeaderOperation, "DEL"), 0},
+		"expired":              {headers(HeaderReason, "MaxAge"), 0},
+		"purged by the server": {headers(HeaderReason, "Purge"), 0},
+		"both":                 {headers(HeaderOperation, "PURGE", HeaderReason, "MaxAge"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Parse(slot, 20, time.Unix(5, 0), c.header, []byte(value))
 			want := Entry{
 				Key: ParseKey(slot), Revision: 20, Time: time.Unix(5, 0), Marker: true,
-				Previous: c.previous, Served: c.ticket,
+				Previous: c.previous,
 			}
 			if !reflect.DeepEqual(e, want) {
 				t.Errorf("got %+v, want %+v", e, want)
@@ -48,7 +45,7 @@ func TestParseMarker(t *testing.T) {
 
 // The headers of a purge are ignored on a value.
 func TestParseValueWithHeadersOfPurge(t *testing.T) {
-	e := Parse("p."+idA+".cfg", 2, time.Time{}, headers(HeaderTicket, "7", HeaderExpected, "1"), []byte(`{"count":2,"gen":9}`))
+	e := Parse("p."+idA+".cfg", 2, time.Time{}, headers(HeaderOwner, "x", HeaderCause, "expired", HeaderExpected, "1"), []byte(`{"count":2,"gen":9}`))
 	want := Entry{Key: e.Key, Revision: 2, Previous: 1, Config: ConfigValue{Count: 2, Generation: 9}}
 	if !reflect.DeepEqual(e, want) {
 		t.Errorf("got %+v, want %+v", e, want)
@@ -105,7 +102,7 @@ func TestParseOwnerAndAuthor(t *testing.T) {
 // The headers say how long an entry lives, and what it outlives.
 func TestParseLife(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"": 0, "1s": time.Second, "610s": 610 * time.Second, "90": 90 * time.Second, "never": 0, "-1s": 0, "99999999999999s": 0,
+		"": 0, "1s": time.Second, "610s": 610 * time.Second, "90": 0, "never": 0, "-1s": 0, "99999999999999s": 0,
 	} {
 		e := Parse("p."+idB+".s.0", 9, time.Time{}, headers(HeaderTTL, text, HeaderOutlives, "1795218878144"), nil)
 		if e.TTL != want || e.Outlives != 1795218878144 {
@@ -116,11 +113,11 @@ func TestParseLife(t *testing.T) {
 
 // Parse reads back the headers that Message.Headers sets.
 func TestMessageHeaders(t *testing.T) {
-	m := Message{Key: ParseKey("p." + idA + ".s.3"), Marker: true, Revision: 5, TTL: 1500 * time.Millisecond, Outlives: 8, Served: 6, Author: 7, Owner: "x"}
+	m := Message{Key: ParseKey("p." + idA + ".s.3"), Marker: true, Revision: 5, TTL: 1500 * time.Millisecond, Outlives: 8, Author: 7, Owner: "x"}
 	h := map[string]string{}
 	m.Headers(func(name, value string) { h[name] = value })
 	e := Parse(m.Key.String(), 9, time.Time{}, func(name string) string { return h[name] }, nil)
-	want := Entry{Key: m.Key, Revision: 9, Previous: 5, Marker: true, TTL: 2 * time.Second, Outlives: 8, Served: 6, Author: 7, Owner: "x"}
+	want := Entry{Key: m.Key, Revision: 9, Previous: 5, Marker: true, TTL: 2 * time.Second, Outlives: 8, Author: 7, Owner: "x"}
 	if !reflect.DeepEqual(e, want) {
 		t.Errorf("got %+v, want %+v", e, want)
 	}
@@ -154,12 +151,12 @@ func FuzzParse(f *testing.F) {
 		f.Add(key, "", "MaxAge", "", "", "2m0s", "", []byte(nil))
 		f.Add(key, "", "", "x", "-1", "-1s", "x", []byte(`{"count":1e9,"gen":-1,"ttl_ms":1e300,"lease":null}`))
 	}
-	f.Fuzz(func(t *testing.T, key, operation, reason, expected, ticket, ttl, outlives string, data []byte) {
+	f.Fuzz(func(t *testing.T, key, operation, reason, expected, number, ttl, outlives string, data []byte) {
 		h := http.Header{}
 		h[HeaderOperation], h[HeaderReason] = []string{operation}, []string{reason}
-		h[HeaderExpected], h[HeaderTicket] = []string{expected}, []string{ticket}
+		h[HeaderExpected] = []string{expected}
 		h[HeaderTTL], h[HeaderOutlives] = []string{ttl}, []string{outlives}
-		h[HeaderOwner], h[HeaderAuthor], h[HeaderCause] = []string{ticket}, []string{ticket}, []string{reason}
+		h[HeaderOwner], h[HeaderAuthor], h[HeaderCause] = []string{number}, []string{number}, []string{reason}
 		get := func(name string) string { return h[name][0] }
 		e := Parse(key, 10, time.Unix(0, 0), get, data)
 		if e.Marker != (operation != "" || reason != "") {
@@ -171,8 +168,8 @@ func FuzzParse(f *testing.F) {
 		if e.Marker && e.Corrupt != nil {
 			t.Fatal("a marker is corrupt")
 		}
-		if !e.Marker && (e.Served != 0 || e.Owner != "" || e.Cause != NoCause) {
-			t.Fatal("an entry that is no marker has a ticket that was served, or an owner that released it")
+		if !e.Marker && (e.Owner != "" || e.Cause != NoCause) {
+			t.Fatal("an entry that is no marker has an owner that released it, or a cause")
 		}
 		if e.Key.Kind == Foreign && !e.Marker && e.Corrupt == nil {
 			t.Fatal("a foreign entry is not corrupt")

@@ -25,7 +25,6 @@ type Message struct {
 	Revision uint64
 	TTL      time.Duration // how long the message stays in the bucket; 0: for ever
 	Outlives int64         // see Entry.Outlives
-	Served   uint64        // see Entry.Served
 	Author   uint64        // see HeaderAuthor
 	Owner    string        // see HeaderOwner
 	Cause    Cause         // of a purge
@@ -71,18 +70,16 @@ func (m *Message) Headers(set func(name, value string)) {
 	if m.TTL > 0 {
 		set(HeaderTTL, FormatTTL(m.TTL))
 	}
-	number := func(name string, n uint64) {
-		if n != 0 {
-			set(name, strconv.FormatUint(n, 10))
-		}
+	if m.Outlives != 0 {
+		set(HeaderOutlives, strconv.FormatInt(m.Outlives, 10))
 	}
-	number(HeaderOutlives, uint64(m.Outlives))
-	number(HeaderAuthor, m.Author)
+	if m.Author != 0 {
+		set(HeaderAuthor, strconv.FormatUint(m.Author, 10))
+	}
 	if !m.Marker {
 		return
 	}
 	set(HeaderOperation, "PURGE")
-	number(HeaderTicket, m.Served)
 	if m.Cause != NoCause {
 		set(HeaderCause, m.Cause.String())
 	}
@@ -101,11 +98,11 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }
 
-// parseTTL parses what FormatTTL returns, or a plain number of seconds. It returns
-// 0 for anything else.
+// parseTTL parses what FormatTTL returns. It returns 0 for anything else.
 func parseTTL(text string) time.Duration {
-	seconds := parseRevision(strings.TrimSuffix(text, "s"))
-	if seconds > uint64(200*MaxSpan/time.Second) { // beyond that, a time.Duration could overflow
+	number, ok := strings.CutSuffix(text, "s")
+	seconds := parseRevision(number)
+	if !ok || seconds > uint64(200*MaxSpan/time.Second) { // beyond that, a time.Duration could overflow
 		return 0
 	}
 	return time.Duration(seconds) * time.Second

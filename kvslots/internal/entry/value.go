@@ -25,7 +25,6 @@ type ConfigValue struct {
 	Count      int    `json:"count"`             // number of slots
 	Generation uint64 `json:"gen"`               // random, drawn when the pool is registered or opened
 	Closing    bool   `json:"closing,omitempty"` // no slot may be taken: a peer is about to remove the idle pool
-	Deleted    bool   `json:"deleted,omitempty"` // the pool was deleted by a peer of the release before
 	Origin     Hash   `json:"origin,omitzero"`   // of the client that registered or opened the pool
 	Request    Hash   `json:"request,omitzero"`  // of the last registration that had a request key
 	Title      string `json:"title,omitempty"`   // what people call a registered pool; no secret, and not unique

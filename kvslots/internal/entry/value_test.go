@@ -77,7 +77,6 @@ func TestConfigValue(t *testing.T) {
 		{"no slots", `{"count":0,"gen":9}`, true},
 		{"most slots", `{"count":1000,"gen":9}`, true},
 		{"largest generation", `{"count":1,"gen":18446744073709551615}`, true},
-		{"deleted", `{"count":2,"gen":9,"deleted":true}`, true},
 		{"a field of a later version", `{"count":2,"gen":9,"more":1}`, true},
 		{"too many slots", `{"count":1001,"gen":9}`, false},
 		{"negative", `{"count":-1,"gen":9}`, false},
@@ -178,7 +177,7 @@ func TestSessionValue(t *testing.T) {
 func TestValuesRoundTrip(t *testing.T) {
 	a, b := hash(t, idA), hash(t, idB)
 	for key, value := range map[string]any{
-		"p." + idA + ".cfg": ConfigValue{Count: 3, Generation: 1<<64 - 1, Deleted: true},
+		"p." + idA + ".cfg": ConfigValue{Count: 3, Generation: 1<<64 - 1, Closing: true},
 		"p." + idB + ".cfg": ConfigValue{Count: 3, Generation: 1, Terms: Terms{Name: "a \"name\"", Dialect: "d", Limit: 5}},
 		"p." + idA + ".s.1": SlotValue{
 			Lease: a, Session: b, Claimer: b, Ticket: 5, Generation: 9, TTL: Span(time.Minute), Fence: 6, Label: "an \"odd\" label",

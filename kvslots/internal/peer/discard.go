@@ -62,12 +62,9 @@ func (k *kernel) purgeConfig(pool entry.Hash) entry.Message {
 	return k.purge(key, revision)
 }
 
-// purgeSlot returns the message that frees a slot. It names the ticket that the slot
-// served, for peers of the release before.
+// purgeSlot returns the message that frees a slot.
 func (k *kernel) purgeSlot(s *rules.Slot) entry.Message {
-	m := k.purge(rules.SlotKey(s.Pool.ID, s.Position), s.Revision)
-	m.Served = s.Value.Ticket
-	return m
+	return k.purge(rules.SlotKey(s.Pool.ID, s.Position), s.Revision)
 }
 
 // value returns the message that writes a value to a key. It outlives every earlier

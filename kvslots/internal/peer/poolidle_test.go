@@ -174,7 +174,7 @@ func TestClosingIsNotFinishedDuringCatchUp(t *testing.T) {
 	h.pass(2 * time.Second)
 	h.wantLive()
 	h.wantGone(t, other)
-	if c := h.configs[closed.Key]; c.Deleted || c.Closing {
+	if c := h.configs[closed.Key]; c.Generation == 0 || c.Closing {
 		t.Errorf("the pool of a lease has become %+v", c)
 	}
 }

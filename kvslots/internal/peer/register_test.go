@@ -45,9 +45,7 @@ func TestRegisterAtCapInLateView(t *testing.T) {
 // the peer has not seen yet.
 func (h *harness) deleteUnseen(pool entry.Hash) entry.Entry {
 	key := entry.Key{Kind: entry.Config, Pool: pool}
-	value := h.configs[key]
-	value.Deleted = true
-	m := entry.NewMessage(key, value, h.stands[key], 0)
+	m := entry.NewPurge(key, h.stands[key], rules.MarkerTTL)
 	return h.store(&m)
 }
 

@@ -36,16 +36,6 @@ func TestDeletedPoolLeavesMarker(t *testing.T) {
 	}
 }
 
-// A peer of the release before has written that a pool is deleted, as an entry of 30 days.
-func TestDeletionIsPurged(t *testing.T) {
-	h := newHarness(t)
-	h.feed(h.deleteUnseen(h.newPool(1)))
-	h.pass(2 * time.Second)
-	if last := h.stream[len(h.stream)-1]; !last.Marker || last.Key.Kind != entry.Config {
-		t.Errorf("the last entry is %+v, want the purge of the configuration", last)
-	}
-}
-
 // Pools, names and sessions that have ended count for their origin.
 func TestTombstonesOfOrigin(t *testing.T) {
 	const most = 8

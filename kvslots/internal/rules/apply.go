@@ -20,9 +20,6 @@ func (v *View) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 	} else {
 		v.bury(&p.grave, e.Origin, p.keys())
 	}
-	if p.Config.Deleted {
-		v.ends.set(&p.cfg.due, now.Add(garbageTime))
-	}
 	if after := p.Generation(); after != before {
 		for _, s := range p.slots {
 			if s != nil {

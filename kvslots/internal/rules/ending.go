@@ -55,8 +55,6 @@ func (v *View) Due(retry time.Duration, limit int, now Instant) []DueKey {
 			due.Key, due.Ticket, due.Garbage, due.Refresh = of.Key, of, garbage, !garbage
 		case *Session:
 			due.Key, due.Session = SessionKey(of.ID), of
-		case *Pool: // deleted by a peer of the release before
-			due.Key, due.Garbage = ConfigKey(of.ID), true
 		}
 		found = append(found, due)
 		v.ends.set(&r.due, now.Add(retry))

@@ -59,7 +59,7 @@ func (d *decoder) entry() entry.Entry {
 		e.Corrupt = errUnreadable
 		return e
 	case 1, 2:
-		e.Marker, e.Served = true, before
+		e.Marker = true
 		return e
 	}
 	d.value(&e, before)
@@ -71,7 +71,7 @@ func (d *decoder) value(e *entry.Entry, before uint64) {
 	flag, second := d.below(3), entry.Span(time.Second)
 	switch e.Key.Kind {
 	case entry.Config:
-		e.Config = entry.ConfigValue{Count: d.below(6), Generation: generation, Deleted: flag == 2, Closing: d.below(6) == 0}
+		e.Config = entry.ConfigValue{Count: d.below(6), Generation: generation, Closing: d.below(6) == 0}
 		if flag == 1 {
 			e.Config.Terms = entry.Terms{Name: "x", Limit: max(1, e.Config.Count)}
 		}

@@ -98,7 +98,7 @@ func text(e *entry.Entry) string {
 	what := fmt.Sprintf("%d over %d at %s: %s ", e.Revision, e.Previous, e.Time.Format("05.000"), e.Key)
 	switch {
 	case e.Marker:
-		return what + fmt.Sprintf("free, ticket %d", e.Served)
+		return what + "free"
 	case e.Corrupt != nil:
 		return what + "corrupt"
 	case e.Key.Kind == entry.Config:
@@ -131,11 +131,7 @@ func (h *history) register() {
 }
 
 func (h *history) delete() {
-	e := config(h.pool(), 0, 1)
-	if e.Config.Deleted = true; h.chance(2) {
-		e = marker(e.Key)
-	}
-	h.write(e)
+	h.write(marker(rules.ConfigKey(h.pool())))
 }
 
 func (h *history) session() {
@@ -296,9 +292,8 @@ func (h *history) purge() {
 	}
 	m := marker(e.Key)
 	if m.Author = uint64(h.fresh()); h.naive.verdictOf(e) == rules.Good && !h.chance(4) {
-		m.Served = e.Slot.Ticket
-		if t, ok := h.naive.ticketAt(e.Key.Pool, m.Served); ok {
-			if t.Ticket.Place, t.Ticket.Spent = m.Served, true; t.Ticket.Enqueued() && h.chance(2) {
+		if t, ok := h.naive.ticketAt(e.Key.Pool, e.Slot.Ticket); ok {
+			if t.Ticket.Place, t.Ticket.Spent = e.Slot.Ticket, true; t.Ticket.Enqueued() && h.chance(2) {
 				h.write(entry.Entry{Key: t.Key, Ticket: t.Ticket})
 			} else {
 				h.write(marker(t.Key))

@@ -66,9 +66,7 @@ func TestTicketOutOfLine(t *testing.T) {
 	}
 	place := feed(s, v, enqueued(1, 0))
 	feed(s, v, claim(0, entry.SlotValue{Lease: leaseID(1), Session: sessionID(1), Ticket: place}))
-	m := marker(rules.SlotKey(p.ID, 0))
-	m.Served = place
-	feed(s, v, m)
+	feed(s, v, marker(rules.SlotKey(p.ID, 0)))
 	if k := p.TicketAt(key); k == nil || !k.Stands() || k.Garbage() || p.Ticket(place) != k {
 		t.Errorf("the ticket of a slot that is free again: %+v", k)
 	}

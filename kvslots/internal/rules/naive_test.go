@@ -81,7 +81,7 @@ func (n *naive) heard(id entry.Hash) {
 }
 
 func (n *naive) config(pool entry.Hash) entry.ConfigValue {
-	if e := n.last[rules.ConfigKey(pool)]; valid(e) && !e.Config.Deleted {
+	if e := n.last[rules.ConfigKey(pool)]; valid(e) {
 		return e.Config
 	}
 	return entry.ConfigValue{}

@@ -41,9 +41,8 @@ type usage struct {
 	idleSince Instant    // since when the pool has been idle
 }
 
-// Exists reports whether the pool, registered or named, exists: its configuration has a
-// value that is not a deletion.
-func (p *Pool) Exists() bool { return p != nil && p.Config.Generation != 0 && !p.Config.Deleted }
+// Exists reports whether the pool, registered or named, exists: its configuration has a value.
+func (p *Pool) Exists() bool { return p != nil && p.Config.Generation != 0 }
 
 // inForce returns the configuration of a pool that exists, or a zero one for any other.
 func (p *Pool) inForce() *entry.ConfigValue {

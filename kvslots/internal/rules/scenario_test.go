@@ -163,9 +163,7 @@ func (s *scenario) value(word string, o options) entry.Entry {
 		}
 		return e
 	case "delete":
-		e := config(poolID(1), 0, generation)
-		e.Config.Deleted = true
-		return e
+		return marker(rules.ConfigKey(poolID(1)))
 	case "corrupt":
 		return corrupt(rules.ConfigKey(poolID(1)))
 	case "forget":
@@ -203,9 +201,7 @@ func (s *scenario) slotValue(word string, key entry.Key, o options) entry.Entry 
 		}
 		return claim(key.N, last.Slot)
 	case "purge":
-		e := marker(key)
-		e.Served = o.number("ticket", 0)
-		return e
+		return marker(key)
 	}
 	s.t.Fatalf("what is %s?", word)
 	return entry.Entry{}

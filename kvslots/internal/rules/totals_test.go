@@ -51,7 +51,9 @@ func sum(x, y rules.Totals) rules.Totals {
 func register(v *rules.View, id entry.Hash, registered bool) {
 	e := entry.Entry{Key: entry.Key{Kind: entry.Config, Pool: id}, Revision: v.Revision + 1, Time: time.Unix(1_790_000_000, 0)}
 	e.Previous, _ = v.Latest(e.Key)
-	e.Config = entry.ConfigValue{Count: 1, Generation: e.Revision, Deleted: !registered}
+	if e.Marker = !registered; registered {
+		e.Config = entry.ConfigValue{Count: 1, Generation: e.Revision}
+	}
 	v.Apply(&e, 0, rules.Instant(time.Hour))
 	v.Touched()
 }

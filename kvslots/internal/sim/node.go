@@ -81,30 +81,7 @@ func (n *node) start() {
 	if s.plan.Clients.Operate > 0 {
 		n.peer.Watch(true)
 	}
-	n.addFeed()
 	n.drain()
-}
-
-// addFeed lets a stream of the release before republish its entries, as the shell does when
-// it opens the bucket.
-func (n *node) addFeed() {
-	v := n.s.server
-	if v.stream.HasFeed() {
-		return
-	}
-	if n.s.plan.FaultFree() {
-		v.stream.AddFeed()
-		return
-	}
-	n.s.met.add("trap: stream without a feed")
-	n.s.faultState.disturb(n.s.now.Add(time.Second))
-	n.s.after(n.s.upTo(time.Second), n.alive(func() {
-		if n.link.up && v.reachableBy(n.link) && !v.stream.HasFeed() {
-			n.s.tracef(n.name(), "adds the feed to the stream")
-			v.stream.AddFeed()
-		}
-		n.addFeed()
-	}))
 }
 
 // clock returns the time on the peer's monotonic clock.

@@ -48,7 +48,6 @@ type FeedPlan struct {
 	TwoAnswers  float64 // share of writes just after a change of leader that the deposed leader refuses as well
 	Buffer      int     // number of entries that a slow peer's shell buffers before it drops them; 0: any number
 	Behind      float64 // share of readings that come from a replica that is behind
-	Update      bool    // the stream is of the release before, and has no feed until a peer has added it
 }
 
 // ClientPlan holds the number of clients and the parameters of their requests.
@@ -154,7 +153,6 @@ func drawMore(p *Plan) {
 		partitions(r, p)
 		return
 	}
-	p.Feed.Update = r.IntN(12) == 0
 	if p.FaultFree() {
 		return
 	}
@@ -239,9 +237,8 @@ func drawFeed(r *rand.Rand, f *FeedPlan) {
 
 // FaultFree reports whether the plan has no faults. It may have lag.
 func (p *Plan) FaultFree() bool {
-	n, f := &p.Net, p.Feed
-	f.Update = false
-	return p.Faults == [faults]float64{} && f == (FeedPlan{}) && n.LoseWrite == 0 && n.LoseLeave == 0 && n.LoseAck == 0 && n.LateAck == 0 && n.Full == 0 && n.Never == 0 && n.Unknown == 0 && p.Flush.Fails == 0
+	n := &p.Net
+	return p.Faults == [faults]float64{} && p.Feed == (FeedPlan{}) && n.LoseWrite == 0 && n.LoseLeave == 0 && n.LoseAck == 0 && n.LateAck == 0 && n.Full == 0 && n.Never == 0 && n.Unknown == 0 && p.Flush.Fails == 0
 }
 
 func drawNet(r *rand.Rand) NetPlan {

@@ -21,7 +21,7 @@ func (p *Plan) fields() []field {
 		{"net.uplink", &n.Uplink}, {"net.ack", &n.Ack}, {"net.feed", &n.Feed}, {"net.spikes", &n.Spikes}, {"net.lag", &n.Lag},
 		{"net.lose-write", &n.LoseWrite}, {"net.lose-leave", &n.LoseLeave}, {"net.lose-ack", &n.LoseAck}, {"net.late-ack", &n.LateAck}, {"net.full", &n.Full}, {"net.never", &n.Never}, {"net.unknown", &n.Unknown},
 		{"feed.lose", &d.Lose}, {"feed.unpublished", &d.Unpublished}, {"feed.repeated", &d.Repeated}, {"feed.two-answers", &d.TwoAnswers},
-		{"feed.buffer", &d.Buffer}, {"feed.behind", &d.Behind}, {"feed.update", &d.Update},
+		{"feed.buffer", &d.Buffer}, {"feed.behind", &d.Behind},
 		{"flush.delay", &p.Flush.Delay}, {"flush.fails", &p.Flush.Fails},
 		{"clients.pool", &c.Pool}, {"clients.session", &c.Session}, {"clients.owned", &c.Owned}, {"clients.observers", &c.Observers}, {"clients.pools", &c.Pools},
 		{"clients.count", &c.Count}, {"clients.names", &c.Names}, {"clients.owneds", &c.OwnedNames}, {"clients.ttl", &c.TTL},

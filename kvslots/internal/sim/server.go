@@ -35,7 +35,7 @@ type server struct {
 }
 
 func newServer(s *Simulation) *server {
-	o := stream.Options{Replicas: s.plan.Replicas, Traps: stream.Plain(), NoFeed: s.plan.Feed.Update}
+	o := stream.Options{Replicas: s.plan.Replicas, Traps: stream.Plain()}
 	if s.plan.Traps {
 		o.Traps = stream.Measured()
 	}

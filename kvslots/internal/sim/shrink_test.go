@@ -63,7 +63,7 @@ func (p Plan) smaller() (all []Plan) {
 		func(q *Plan) { q.Net.LoseWrite = 0 }, func(q *Plan) { q.Net.LoseLeave = 0 }, func(q *Plan) { q.Net.LoseAck = 0 }, func(q *Plan) { q.Net.LateAck = 0 },
 		func(q *Plan) { q.Net.Never = 0 }, func(q *Plan) { q.Net.Unknown = 0 },
 		func(q *Plan) { q.Feed.Lose = 0 }, func(q *Plan) { q.Feed.Unpublished = 0 }, func(q *Plan) { q.Feed.Repeated = 0 },
-		func(q *Plan) { q.Feed.TwoAnswers = 0 }, func(q *Plan) { q.Feed.Buffer = 0 }, func(q *Plan) { q.Feed.Behind = 0 }, func(q *Plan) { q.Feed.Update = false },
+		func(q *Plan) { q.Feed.TwoAnswers = 0 }, func(q *Plan) { q.Feed.Buffer = 0 }, func(q *Plan) { q.Feed.Behind = 0 },
 		func(q *Plan) { q.Net.Full = 0 }, func(q *Plan) { q.Flush.Fails = 0 }, func(q *Plan) { q.Flush = FlushPlan{} }, func(q *Plan) { q.Net.Spikes = 0 }, func(q *Plan) { q.Net.Lag = 0 },
 		func(q *Plan) { q.Clients.Fresh = 0 }, func(q *Plan) { q.Clients.Quiet = 0 }, func(q *Plan) { q.Clients.Together = 0 },
 		func(q *Plan) { q.Clients.Administer = 0 }, func(q *Plan) { q.Clients.Mismatch = 0 }, func(q *Plan) { q.Clients.Once = 0 },

@@ -180,8 +180,7 @@ func (s *supervision) renewed(got renewal) {
 }
 
 // pauseAfter returns the pause after a renewal that failed. Renewals go on, less often,
-// after a gateway that cannot renew: during an upgrade the next request may reach a
-// newer gateway.
+// after a server that cannot renew: the next request may reach another one.
 func (s *supervision) pauseAfter(err error) time.Duration {
 	if !errors.Is(err, errors.ErrUnsupported) {
 		left := max(s.lease.termAt(s.KillAfter)-boottime.Now(), 0)

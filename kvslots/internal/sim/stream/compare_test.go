@@ -138,7 +138,7 @@ func (p *pair) value() stream.Message {
 	m.Header.Expected = p.expected(m.Key)
 	m.Header.TTL = pick(p.random, "", "", "1s", "1s", "2s", "2", "1500ms", "500ms", "never", "x", "-1", "0", "00", "1h")
 	if p.random.IntN(4) == 0 {
-		m.Header.Other = map[string]string{"Kvslots-Ticket": fmt.Sprint(p.random.IntN(100))}
+		m.Header.Other = map[string]string{"Kvslots-Author": fmt.Sprint(p.random.IntN(100))}
 	}
 	return m
 }

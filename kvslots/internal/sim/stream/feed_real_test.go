@@ -101,7 +101,7 @@ func TestFeedHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	write := expecting(put("a.b", "1s"), 0)
-	write.Header.Other = map[string]string{entry.HeaderAuthor: "7", "Kvslots-Ticket": "8"}
+	write.Header.Other = map[string]string{entry.HeaderAuthor: "7", entry.HeaderOutlives: "8"}
 	purge := purgeOf("a.b", 1001, "90s")
 	purge.Header.Other = map[string]string{entry.HeaderOwner: "me", "Nats-Sequence": "1", "Nats-Last-Sequence": "2"}
 	for _, want := range []struct {
@@ -111,7 +111,7 @@ func TestFeedHeaders(t *testing.T) {
 	}{
 		{&write, map[string][]string{
 			"Nats-Stream": {feedStream}, "Nats-Subject": {"$KV.kvslots.a.b"}, "Nats-Sequence": {"1000"}, "Nats-Last-Sequence": {"0"},
-			entry.HeaderExpected: {"0"}, entry.HeaderTTL: {"1s"}, entry.HeaderAuthor: {"7"}, "Kvslots-Ticket": {"8"},
+			entry.HeaderExpected: {"0"}, entry.HeaderTTL: {"1s"}, entry.HeaderAuthor: {"7"}, entry.HeaderOutlives: {"8"},
 		}, ""},
 		{nil, map[string][]string{
 			"Nats-Stream": {feedStream}, "Nats-Subject": {"$KV.kvslots.a.b"}, "Nats-Sequence": {"1001"}, "Nats-Last-Sequence": {"1000"},

@@ -87,9 +87,7 @@ func (s *Stream) store(key string, h Header, data []byte, ttl time.Duration) uin
 		written: s.now, ttl: ttl, live: true, supersedes: before,
 	})
 	s.schedule(s.log.at(s.last))
-	if s.feeds {
-		s.republished = append(s.republished, s.log.at(s.last).Stored)
-	}
+	s.republished = append(s.republished, s.log.at(s.last).Stored)
 	return s.last
 }
 

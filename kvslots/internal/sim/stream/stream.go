@@ -20,9 +20,6 @@ type Options struct {
 	// MarkerTTL is the subject_delete_marker_ttl; 0 means DefaultMarkerTTL.
 	MarkerTTL time.Duration
 
-	// NoFeed leaves out that messages are republished, until AddFeed or Create is called.
-	NoFeed bool
-
 	Traps Traps
 }
 
@@ -46,7 +43,6 @@ type Stream struct {
 	leaderless    bool
 	noExpiryUntil time.Time // nothing expires before
 	consumerEpoch int       // consumers of earlier epochs are lost
-	feeds         bool      // messages are republished
 	republished   []Stored  // since the last call of Republished
 	met           [traps]int
 }
@@ -60,7 +56,6 @@ func New(o Options, random *rand.Rand, now time.Time) *Stream {
 	}
 	s := &Stream{opts: o, random: random, now: now}
 	s.create(o.FirstSequence)
-	s.feeds = !o.NoFeed
 	return s
 }
 
@@ -68,7 +63,7 @@ func (s *Stream) create(first uint64) {
 	if first == 0 {
 		first = uint64(s.leaderTime().UnixMicro())
 	}
-	s.exists, s.feeds, s.created = true, true, s.leaderTime()
+	s.exists, s.created = true, s.leaderTime()
 	s.first, s.last, s.highest = first, first-1, first-1
 	s.clear()
 }

@@ -148,7 +148,7 @@ class Claim:
             raise ValueError("wait is a number of seconds, 0 or more, or None")
         self._gateways, self._now = gateways, gateways.now
         self._ttl, self._wait = math.ceil(ttl), math.inf if wait is None else wait
-        self._label = {"label": label} if label else {}  # gateways of earlier releases refuse the field
+        self._label = {"label": label} if label else {}
         self._key = str(uuid.uuid4())
         self._asked = False
         self._granted = 0.0  # how long the lease lasts

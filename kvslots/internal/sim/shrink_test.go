@@ -4,10 +4,9 @@ import "time"
 
 // shrink simplifies a failing plan as long as the same check fails. It removes faults,
 // nodes, clients and time, one at a time, and tries each simpler plan under several
-// seeds. It executes at most the given number of runs.
-func shrink(p Plan, check string, runs int) Plan {
+// seeds, until the deadline.
+func shrink(p Plan, check string, deadline time.Time) Plan {
 	failure := func(p Plan) *Failure {
-		runs--
 		if f := Run(p, Options{}).Failure; f != nil && f.Check == check {
 			return f
 		}
@@ -15,7 +14,7 @@ func shrink(p Plan, check string, runs int) Plan {
 	}
 	fails := func(p Plan) (Plan, bool) {
 		for offset := range uint64(10) {
-			if runs <= 0 {
+			if time.Now().After(deadline) {
 				return p, false
 			}
 			try := p
@@ -31,7 +30,7 @@ func shrink(p Plan, check string, runs int) Plan {
 		}
 		return p, false
 	}
-	for again := true; again && runs > 0; {
+	for again := true; again; {
 		again = false
 		for _, smaller := range p.smaller() {
 			if found, ok := fails(smaller); ok {

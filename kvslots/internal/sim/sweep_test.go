@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,15 +28,36 @@ func TestSoakSimulation(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("KVSLOTS_SOAK is not set")
 	}
-	sweep(t, first(), 100_000, true, true)
+	sweep(t, firstSeed(t), seeds(100_000), *firstFlag == 0 && *seedsFlag == 0, true)
 }
 
-// first returns the first seed of a sweep.
-func first() uint64 {
-	if *firstFlag == 0 {
-		return uint64(time.Now().UnixNano()) & 0xffff_ffff
+// firstSeed returns the first seed of a sweep: -first, or one that is drawn from the
+// commit, so that each commit runs others. Without git it is 1.
+func firstSeed(t *testing.T) uint64 {
+	t.Helper()
+	if *firstFlag != 0 {
+		return *firstFlag
 	}
-	return *firstFlag
+	commit, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--short=8", "HEAD").Output()
+	if err != nil {
+		return 1
+	}
+	first, err := strconv.ParseUint(strings.TrimSpace(string(commit))[:8], 16, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return max(first, 1)
+}
+
+// seeds returns the number of seeds of a sweep: -seeds, or n.
+func seeds(n int) int {
+	switch {
+	case *seedsFlag > 0:
+		return *seedsFlag
+	case testing.Short():
+		return min(n, 20)
+	}
+	return n
 }
 
 // progressEvery is the number of seeds after which a sweep logs its progress.
@@ -124,10 +147,7 @@ func (y *tally) String() string {
 // missing demands. A survey goes on after failures, and prints one line for each.
 func sweep(t *testing.T, first uint64, n int, whole, survey bool) {
 	t.Helper()
-	if *seedsFlag > 0 {
-		n = *seedsFlag
-	}
-	t.Logf("go test ./kvslots/internal/sim -run %s -first %d", t.Name(), first)
+	t.Logf("go test ./kvslots/internal/sim -run TestSimulation -first %d -seeds %d", first, n)
 	y := tally{met: Coverage{}, failures: map[string]int{}, began: time.Now()}
 	for p, r := range runs(first, n) {
 		if y.add(p, r); r.Failure != nil && !survey {
@@ -153,7 +173,7 @@ func sweep(t *testing.T, first uint64, n int, whole, survey bool) {
 	case len(missing) == 0:
 	case whole && !t.Failed():
 		t.Errorf("the sweep has never met:\n%s", strings.Join(missing, "\n"))
-	case survey:
+	default:
 		t.Logf("never met: %q", missing)
 	}
 	if unlisted := y.met.unlisted(); len(unlisted) > 0 {

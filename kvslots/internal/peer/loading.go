@@ -35,6 +35,9 @@ func (k *kernel) newView() {
 // the load begins anew, so it must be patient: a large bucket takes long on a slow machine.
 func (k *kernel) Loading() bool { return k.feed.mode == loading }
 
+// View returns the view, for simulations, which compare it with the stream.
+func (k *kernel) View() *rules.View { return k.view }
+
 // ageOf returns how long ago a loaded entry was written.
 func (f *feed) ageOf(e *entry.Entry) time.Duration {
 	return max(0, f.leaderTime.Sub(e.Time)) + f.k.now.Sub(f.beganAt)

@@ -63,7 +63,7 @@ func (s *Simulation) ask(client string, n *node, r peer.Request, then func(*call
 	n.requests[c.id] = c
 	s.check.begin(c)
 	if s.trace != nil {
-		s.tracef(client, "asks %s, call %d: %s", n.name(), c.id, describeRequest(r))
+		s.traceAbout(client, "asks %s, call %d: %s", n.name(), c.id, describeRequest(r))
 	}
 	n.input(func(p *peer.Peer, now Instant) {
 		c.peerNumber, c.delivered, c.startByPeer = p.Do(r, now), true, now
@@ -81,7 +81,7 @@ func (c *call) giveUp(why error) {
 	c.gaveUp = s.now
 	s.met.add("gave up")
 	if s.trace != nil {
-		s.tracef(c.client, "gives up call %d: %v", c.id, why)
+		s.traceAbout(c.client, "gives up call %d, %s: %v", c.id, describeTarget(&c.target), why)
 	}
 	n.input(func(p *peer.Peer, now Instant) {
 		if n.calls[c.peerNumber] == c {
@@ -99,7 +99,7 @@ func (c *call) finish(a peer.Answer) {
 	}
 	delete(c.node.requests, c.id)
 	if s.trace != nil {
-		s.tracef(c.client, "has the answer to call %d: %s", c.id, describeAnswer(&a))
+		s.traceAbout(c.client, "has the answer to call %d, %s: %s", c.id, describeTarget(&c.target), describeAnswer(&a))
 	}
 	s.met.add("answer: " + answerName(c))
 	s.check.answered(c)

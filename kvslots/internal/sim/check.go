@@ -28,6 +28,11 @@ func (f *Failure) String() string { return fmt.Sprintf("%s, after %v: %s", f.Che
 func (s *Simulation) fail(check, format string, args ...any) {
 	if s.failed == nil {
 		s.failed = &Failure{check, s.now.Sub(start), fmt.Sprintf(format, args...)}
+		for _, n := range s.nodes {
+			if s.trace != nil && n.peer != nil {
+				n.traceDifference()
+			}
+		}
 		s.tracef("FAILURE", "%s", s.failed)
 	}
 }

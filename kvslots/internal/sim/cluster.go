@@ -49,7 +49,7 @@ func (p *partition) arrived(l *link, w *peer.Write, number uint64) {
 	s := l.n.s
 	a, answered := p.refusal(s, w)
 	if s.trace != nil {
-		s.tracef("stream", "%s writes %s to the server that is cut off: %s", l.n.name(), describeWrite(w), describeAck(a, answered))
+		s.traceAbout("stream", "%s writes %s to the server that is cut off: %s", l.n.name(), describeWrite(w), describeAck(a, answered))
 	}
 	if p.keeps && s.chance(0.5) {
 		late := *w
@@ -101,7 +101,7 @@ func (p *partition) missed(l *link, m *stream.Stored) bool {
 			}
 		}})
 	} else {
-		f.lose("trap: entry lost on a cut route")
+		f.lose(m, "trap: entry lost on a cut route")
 	}
 	return true
 }

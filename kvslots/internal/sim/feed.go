@@ -30,9 +30,9 @@ func (f *feed) republished(m *stream.Stored) {
 	f.sent++
 	switch {
 	case f.stopped > 0:
-		f.lose("trap: entry while the feed stands still")
+		f.lose(m, "trap: entry while the feed stands still")
 	case !s.ending && s.chance(s.plan.Feed.Lose):
-		f.lose("trap: entry lost")
+		f.lose(m, "trap: entry lost")
 	default:
 		f.missed = false
 		f.deliver(m)
@@ -40,11 +40,11 @@ func (f *feed) republished(m *stream.Stored) {
 }
 
 // lose records an entry that does not reach the peer.
-func (f *feed) lose(how string) {
+func (f *feed) lose(m *stream.Stored, how string) {
 	s := f.n.s
 	s.met.add(how)
 	if s.trace != nil {
-		s.tracef(f.n.name(), "misses an entry")
+		s.traceAbout(f.n.name(), "misses %s", describeEntry(s.server.entry(m)))
 	}
 	s.faultState.disturb(s.now)
 	if !f.missed { // otherwise it is part of the same gap
@@ -83,7 +83,7 @@ func (f *feed) deliver(m *stream.Stored) {
 		}
 		f.buffered--
 		if s.trace != nil {
-			s.tracef(n.name(), "is fed %s", describeEntry(e))
+			s.traceAbout(n.name(), "is fed %s", describeEntry(e))
 		}
 		p.Fed(*e, now)
 		n.noteFed(e)

@@ -34,7 +34,7 @@ func (l *link) send(w peer.Write) {
 	s := l.n.s
 	l.n.noteSent(&w)
 	if s.chance(s.plan.Net.Full) && !s.ending {
-		s.met.add("trap: queue full")
+		l.drop(&w, "trap: queue full")
 		s.faultState.disturb(s.now)
 		l.ackLocally(w.ID, peer.Ack{Outcome: peer.NotNow}, s.upTo(time.Millisecond))
 		return
@@ -46,7 +46,7 @@ func (l *link) send(w peer.Write) {
 	l.awaitSign()
 	leaves := w.Key.Kind == entry.Ticket && w.Marker
 	if (s.chance(s.plan.Net.LoseWrite) || leaves && s.chance(s.plan.Net.LoseLeave)) && !s.ending {
-		s.met.add("trap: write lost")
+		l.drop(&w, "trap: write lost")
 		s.faultState.disturb(s.now)
 		return
 	}
@@ -60,7 +60,7 @@ func (l *link) send(w peer.Write) {
 			l.arrived(&w, number)
 			return
 		}
-		s.met.add("trap: write lost in a cut")
+		l.drop(&w, "trap: write lost in a cut")
 	})
 }
 
@@ -68,13 +68,21 @@ func (l *link) send(w peer.Write) {
 func (l *link) buffer(w peer.Write) {
 	switch {
 	case !l.buffering:
-		l.n.s.met.add("trap: write lost in a cut")
+		l.drop(&w, "trap: write lost in a cut")
 	case len(l.buffered) >= maxBuffered:
-		l.n.s.met.add("trap: queue full")
+		l.drop(&w, "trap: queue full")
 		l.ackLocally(w.ID, peer.Ack{Outcome: peer.NotNow}, 0)
 	default:
 		l.n.s.met.add("trap: write kept in a cut")
 		l.buffered = append(l.buffered, w)
+	}
+}
+
+// drop records a write that does not reach the server.
+func (l *link) drop(w *peer.Write, trap string) {
+	l.n.s.met.add(trap)
+	if l.n.s.trace != nil {
+		l.n.s.traceAbout(l.n.name(), "sends %s in vain, %s", describeWrite(w), trap)
 	}
 }
 
@@ -95,7 +103,7 @@ func (l *link) reached(w *peer.Write, number uint64) {
 	refusal, refused := v.deposedAnswer(w)
 	a, answered := l.publish(w)
 	if s.trace != nil {
-		s.tracef("stream", "%s writes %s: %s", l.n.name(), describeWrite(w), describeAck(a, answered))
+		s.traceAbout("stream", "%s writes %s: %s", l.n.name(), describeWrite(w), describeAck(a, answered))
 	}
 	if refused {
 		s.met.add("trap: refused by a deposed leader")
@@ -103,7 +111,7 @@ func (l *link) reached(w *peer.Write, number uint64) {
 			s.met.add("trap: refused and stored")
 		}
 		if s.trace != nil {
-			s.tracef("stream", "a deposed leader answers the same: %s", describeAck(refusal, true))
+			s.traceAbout("stream", "a deposed leader answers the same, %s: %s", describeWrite(w), describeAck(refusal, true))
 		}
 		if s.chance(0.3) {
 			defer l.answer(w, number, refusal)

@@ -175,7 +175,7 @@ func (m *mutation) run(t *testing.T) (string, error) {
 	args := []string{"test", "-count=1", "-timeout=30m", "-overlay=" + overlay, "-run=" + m.pattern(), "-v", "."}
 	if m.test == "" {
 		listed, _ := strconv.Atoi(m.seeds)
-		args = append(args, "-args", "-first=1101", fmt.Sprintf("-seeds=%d", max(mutationSeeds, 2*listed)), "-trace=5", "-shrink=0") // go test has a -trace of its own
+		args = append(args, "-args", "-first=1101", fmt.Sprintf("-seeds=%d", max(mutationSeeds, 2*listed)), "-lines=5", "-shrink=0")
 	} else if filepath.Base(m.dir(t)) == "rules" {
 		args = append(args, "-rapid.nofailfile") // it would fail later runs without the mutation
 	}

@@ -39,6 +39,7 @@ type node struct {
 	lastInput      Instant
 	steps          int // inputs at lastInput: shows whether inputs lead to new inputs without end
 	events         events
+	tracedMode     string // of the peer's view
 }
 
 // maxInputs is more than any correct run needs.
@@ -60,7 +61,7 @@ func (n *node) start() {
 	n.generation++
 	n.startedAt, n.suspendedUntil, n.flushedAt, n.rebuildsAtLoss = s.now, 0, 0, 0
 	n.clockOffset = Instant(s.upTo(100 * time.Hour))
-	n.closing, n.counted, n.tickAt, n.alarmAt, n.heldInputs, n.load = false, false, 0, 0, nil, nil
+	n.closing, n.counted, n.tickAt, n.alarmAt, n.heldInputs, n.load, n.tracedMode = false, false, 0, 0, nil, nil, ""
 	n.link.connection++
 	*n.link = link{n: n, connection: n.link.connection, up: !s.server.down, server: s.drawServer(), acksLost: n.link.acksLost}
 	*n.feed = feed{n: n, lags: n.feed.lags, extraDelay: n.feed.extraDelay, stopped: n.feed.stopped}
@@ -139,6 +140,7 @@ func (n *node) recover() {
 // drain carries out the peer's Ready.
 func (n *node) drain() {
 	r := n.peer.Ready()
+	n.traceView(&r)
 	for i := range r.Writes {
 		n.link.send(r.Writes[i])
 	}

@@ -171,7 +171,7 @@ func (r *reading) poll() {
 		e := s.server.entry(&m)
 		r.deliver(number, func(p *peer.Peer, now Instant) {
 			if s.trace != nil {
-				s.tracef(n.name(), "reads %s", describeEntry(e))
+				s.traceAbout(n.name(), "reads %s", describeEntry(e))
 			}
 			p.Read(number, *e, now)
 		})

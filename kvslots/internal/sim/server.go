@@ -76,7 +76,7 @@ func (v *server) republish(m *stream.Stored) {
 		switch {
 		case n.peer == nil || !n.link.up:
 		case unpublished:
-			n.feed.lose("trap: entry not republished")
+			n.feed.lose(m, "trap: entry not republished")
 		case !v.partition.missed(n.link, m):
 			n.feed.republished(m)
 		}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"regexp"
 	"slices"
 	"sort"
 	"time"
@@ -62,7 +63,7 @@ func newSimulation(p Plan, o Options) *Simulation {
 	s := &Simulation{plan: p, now: start, random: newRandom(p.Seed, 0x72756e)}
 	s.met = Coverage{}
 	if o.Trace {
-		s.trace = newTrace(o.KeepLines)
+		s.trace = newTrace(o)
 	}
 	s.faultState.settleTime = 8*time.Second + 6*s.maxLatency()
 	s.check = newChecker(s)
@@ -75,8 +76,9 @@ func newSimulation(p Plan, o Options) *Simulation {
 
 // Options selects what a run records.
 type Options struct {
-	Trace     bool // record a trace
-	KeepLines int  // number of trace lines to keep, the last ones; 0 keeps all
+	Trace     bool           // record a trace
+	KeepLines int            // number of trace lines to keep, the last ones; 0 keeps all
+	About     *regexp.Regexp // what a line about an entry or a call must contain to be kept; nil: anything
 }
 
 func (s *Simulation) runUntil(end Instant) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,8 @@ var (
 	seedFlag   = flag.Uint64("seed", 0, "run this seed alone")
 	firstFlag  = flag.Uint64("first", 0, "the first seed of a sweep; 0: one that is drawn from the commit")
 	seedsFlag  = flag.Int("seeds", 0, "how many seeds a sweep has; 0: as many as the test says")
-	traceFlag  = flag.Int("trace", 60, "how many of the last lines of a failing run are printed; -1: all")
+	linesFlag  = flag.Int("lines", 60, "how many of the last lines of a failing run are printed; -1: all")
+	aboutFlag  = flag.String("about", "", "a regular expression: of the lines about entries and calls, only those that match are printed, such as \"slot 6c6f6f/3|lease f8ef66\"")
 	surveyFlag = flag.Bool("survey", false, "go on after failures, and print one line for each instead of its trace")
 	shrinkFlag = flag.Duration("shrink", 10*time.Second, "for how long to look for a smaller plan that fails in the same way; 0: not at all")
 	keepFlag   = flag.String("keep", "", "keep the smallest plan of a failing run in testdata under this name")
@@ -56,7 +58,11 @@ func fails(t *testing.T, p Plan, f *Failure) {
 	if *shrinkFlag > 0 {
 		p = shrink(p, f.Check, time.Now().Add(*shrinkFlag))
 	}
-	r := Run(p, Options{Trace: true, KeepLines: max(*traceFlag, 0)})
+	var about *regexp.Regexp
+	if *aboutFlag != "" {
+		about = regexp.MustCompile(*aboutFlag)
+	}
+	r := Run(p, Options{Trace: true, KeepLines: max(*linesFlag, 0), About: about})
 	switch {
 	case r.Failure == nil:
 		t.Error("not the same again: the run is no function of its plan")

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"hash/fnv"
+	"regexp"
 	"strings"
 	"time"
 
@@ -13,11 +14,22 @@ import (
 // trace records the events of a run as text.
 type trace struct {
 	lines []string
-	keep  int // number of lines; 0 keeps all
+	keep  int            // number of lines; 0 keeps all
+	about *regexp.Regexp // what a line about an entry or a call must contain; nil: anything
 	hash  uint64
+	keys  map[entry.Key]struct{} // that were ever in the stream
 }
 
-func newTrace(keep int) *trace { return &trace{keep: keep, hash: 14695981039346656037} }
+func newTrace(o Options) *trace {
+	return &trace{keep: o.KeepLines, about: o.About, hash: 14695981039346656037, keys: map[entry.Key]struct{}{}}
+}
+
+// traceAbout is tracef for a line about an entry or a call.
+func (s *Simulation) traceAbout(who, format string, args ...any) {
+	if s.trace != nil && (s.trace.about == nil || s.trace.about.MatchString(fmt.Sprintf(format, args...))) {
+		s.tracef(who, format, args...)
+	}
+}
 
 // tracef adds a line to the trace, if the run records one.
 func (s *Simulation) tracef(who, format string, args ...any) {
@@ -128,6 +140,19 @@ func describeValue(e *entry.Entry) string {
 	return ""
 }
 
+// describeTarget returns which pool, session and lease a request names.
+func describeTarget(t *target) (text string) {
+	for _, named := range []struct {
+		what string
+		id   entry.Hash
+	}{{"pool", t.pool}, {"session", t.session}, {"lease", t.lease}} {
+		if !named.id.IsZero() {
+			text += " " + named.what + " " + short(named.id)
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
 func describeRequest(r peer.Request) string {
 	t := targetOf(r)
 	text := strings.TrimPrefix(fmt.Sprintf("%T", r), "peer.")
@@ -136,9 +161,7 @@ func describeRequest(r peer.Request) string {
 			text += fmt.Sprintf(format, values...)
 		}
 	}
-	addIf(!t.pool.IsZero(), " pool %s", short(t.pool))
-	addIf(!t.session.IsZero(), " session %s", short(t.session))
-	addIf(!t.lease.IsZero(), " lease %s", short(t.lease))
+	addIf(describeTarget(&t) != "", " %s", describeTarget(&t))
 	addIf(t.named, " %q limit %d lock %t", t.terms.Name, t.terms.Limit, t.terms.Lock)
 	addIf(t.ttl > 0, " ttl %v", t.ttl)
 	addIf(t.wait > 0, " wait %v", t.wait)

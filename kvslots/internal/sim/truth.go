@@ -127,6 +127,9 @@ func (t *truth) catchUp() bool {
 		found = true
 		e := t.s.server.entry(&m)
 		t.last = e.Revision
+		if t.s.trace != nil {
+			t.s.trace.keys[e.Key] = struct{}{}
+		}
 		t.apply(e)
 		t.observeTotals()
 	}

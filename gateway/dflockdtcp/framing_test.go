@@ -135,8 +135,8 @@ func TestAuth(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn := f.dial(t)
+			began := time.Now() // before the send, since the server's pause may begin before send returns
 			conn.send(t, c.command+"\n"+c.key+"\n"+c.args+"\nping\n_\n_\n")
-			began := time.Now()
 			for i, want := range c.replies {
 				if got := conn.reply(t); got != want {
 					t.Errorf("reply %d: %q, want %q", i, got, want)

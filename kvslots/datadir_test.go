@@ -54,7 +54,7 @@ func TestStoredSecretsAreFound(t *testing.T) {
 		{"half of a token", lock.Token[16:], true},
 		{"token in binary", raw(lock.Token), true},
 	} {
-		if _, err := js.Request(bucket.SubjectPrefix+"x.foreign", []byte(c.text), time.Minute); err != nil {
+		if _, err := js.RequestWithContext(t.Context(), bucket.SubjectPrefix+"x.foreign", []byte(c.text)); err != nil {
 			t.Fatal(err)
 		}
 		found := logtest.SecretsIn(dir)

@@ -1,7 +1,6 @@
 package kvslots
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,9 +15,7 @@ import (
 
 func nextEvents(t *testing.T, w *Watcher) []Event {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	events, err := w.Next(ctx)
+	events, err := w.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("wrote %d, read %d, barriers %d, readings %d, rebuilds %d", m.Wrote.Count, m.Read.Count, m.Barriers, m.Readings, m.Rebuilds)
 	}
 
-	if _, err := srv.Connect().Request(bucket.SubjectPrefix+"x.foreign", []byte("x"), time.Minute); err != nil {
+	if _, err := srv.Connect().RequestWithContext(t.Context(), bucket.SubjectPrefix+"x.foreign", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	await("the foreign entry", s, func(m Metrics) bool { return m.Foreign == 1 })

@@ -89,7 +89,7 @@ func TestTLS(t *testing.T) {
 		if _, err := nc.TLSConnectionState(); err != nil {
 			t.Errorf("no TLS: %v", err)
 		}
-		if _, err := nc.Request("kvslots.borrow", nil, 10*time.Second); err != nil {
+		if _, err := nc.RequestWithContext(t.Context(), "kvslots.borrow", nil); err != nil {
 			t.Error(err)
 		}
 		if nc, err := nats.Connect(srv.ClientURL(), trust); err == nil {
@@ -105,7 +105,7 @@ func TestTLS(t *testing.T) {
 		srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", TLSCert: cert, TLSKey: key, TLSCA: ca.file("ca.pem")})
 		defer serve(t, srv).Close()
 		nc, _ := client(t, srv, trust, nats.ClientCert(ours, oursKey))
-		if _, err := nc.Request("kvslots.borrow", nil, 10*time.Second); err != nil {
+		if _, err := nc.RequestWithContext(t.Context(), "kvslots.borrow", nil); err != nil {
 			t.Error(err)
 		}
 		if nc, err := nats.Connect(srv.ClientURL(), trust); err == nil {

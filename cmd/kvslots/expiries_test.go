@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kvslots/kvslots/kvslots/subjects"
 )
@@ -37,7 +36,7 @@ func TestExpiriesByAPI(t *testing.T) {
 		subjects.Of(subjects.Lock, subjects.Acquire): `{"session":"` + session + `","key":"b",` + acquire[1:],
 		subjects.RPC:                                 rpc("f", "{}", strings.Replace(keep, `"k"`, `"l"`, 1)),
 	} {
-		if answer, err := nc.Request(subject, []byte(body), time.Minute); err != nil || answer.Header.Get("Nats-Service-Error") != "" {
+		if answer, err := nc.RequestWithContext(t.Context(), subject, []byte(body)); err != nil || answer.Header.Get("Nats-Service-Error") != "" {
 			t.Fatal(subject, answer, err)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // After kill -9 while a hundred clients borrow, no acknowledged lease is missing, no
@@ -68,7 +67,6 @@ type crowd struct {
 	mu           sync.Mutex
 	acknowledged int
 	held         map[string]int // position by lease, without leases that are being returned
-	more         chan struct{}
 }
 
 func newCrowd(url string) *crowd {
@@ -76,7 +74,6 @@ func newCrowd(url string) *crowd {
 		url:  url,
 		http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
 		held: map[string]int{},
-		more: make(chan struct{}, 1),
 	}
 }
 
@@ -122,10 +119,6 @@ func (c *crowd) grant(lease string, position int) int {
 	defer c.mu.Unlock()
 	c.acknowledged++
 	c.held[lease] = position
-	select {
-	case c.more <- struct{}{}:
-	default:
-	}
 	return c.acknowledged
 }
 
@@ -139,18 +132,9 @@ func (c *crowd) drop(lease string) {
 // waitFor waits for n acknowledged leases.
 func (c *crowd) waitFor(t *testing.T, n int) {
 	t.Helper()
-	timeout := time.After(time.Minute)
-	for {
+	waitFor(t, func() bool {
 		c.mu.Lock()
-		enough := c.acknowledged >= n
-		c.mu.Unlock()
-		if enough {
-			return
-		}
-		select {
-		case <-c.more:
-		case <-timeout:
-			t.Fatalf("only %d leases in a minute", c.acknowledged)
-		}
-	}
+		defer c.mu.Unlock()
+		return c.acknowledged >= n
+	})
 }

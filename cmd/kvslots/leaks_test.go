@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	natsclient "github.com/nats-io/nats.go"
@@ -250,7 +249,7 @@ func (g *guest) useSubjects(nc *natsclient.Conn, pool string) {
 	ask := func(subject, body string) string {
 		m := natsclient.NewMsg(subject)
 		m.Data, m.Header = []byte(body), natsclient.Header{"X-Request-Id": {"seen-1"}, "traceparent": {traceparent}}
-		answer, err := nc.RequestMsg(m, time.Minute)
+		answer, err := nc.RequestMsgWithContext(g.t.Context(), m)
 		if err != nil {
 			g.t.Fatal(subject, err)
 		}

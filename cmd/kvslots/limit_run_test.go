@@ -152,7 +152,7 @@ func TestLimitRunPassesSignals(t *testing.T) {
 	}
 	out = newLogs()
 	process = self(t, out, append(limit("run", "mail", "--wait", "50s"), "--", "echo", "ran")...)
-	if _, err := requests.NextMsg(time.Minute); err != nil { // it waits
+	if _, err := requests.NextMsgWithContext(t.Context()); err != nil { // it waits
 		t.Fatal(err)
 	}
 	if err := process.Process.Signal(syscall.SIGTERM); err != nil {

@@ -30,7 +30,7 @@ func acquireAsRuby(t *testing.T, nc *nats.Conn, slot, jid string) {
 	m.Data = []byte(jid)
 	m.Header.Set("Nats-Expected-Last-Subject-Sequence", "0")
 	m.Header.Set("Nats-TTL", "60s")
-	reply, err := nc.RequestMsg(m, 10*time.Second)
+	reply, err := nc.RequestMsgWithContext(t.Context(), m)
 	if err != nil || !strings.Contains(string(reply.Data), `"seq":`) {
 		t.Fatalf("%v, %v", reply, err)
 	}

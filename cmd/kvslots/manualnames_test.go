@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/micro"
 	"github.com/spf13/cobra"
@@ -179,7 +178,7 @@ func TestDocumentMetrics(t *testing.T) {
 // The manual of natsapi contains exactly the subjects of the service.
 func TestDocumentSubjects(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
-	m, err := connectNATS(t, p.natsURL(t)).Request("$SRV.INFO.kvslots", nil, 10*time.Second)
+	m, err := connectNATS(t, p.natsURL(t)).RequestWithContext(t.Context(), "$SRV.INFO.kvslots", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

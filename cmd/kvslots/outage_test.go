@@ -119,13 +119,8 @@ func TestStoppedWhileWaitingForNATS(t *testing.T) {
 // eventually waits until an answer contains a text.
 func (p *program) eventually(t *testing.T, path, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	kvslotstest.Eventually(t, path+" says "+text, func() bool {
 		_, answer := p.ask(t, "GET", path, "")
-		if strings.Contains(answer, text) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s never says %s, but %s; logs:\n%s", path, text, answer, p.logs)
-		}
-	}
+		return strings.Contains(answer, text)
+	})
 }

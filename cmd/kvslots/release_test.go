@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/micro"
 )
@@ -29,7 +28,7 @@ func TestVersionIsTheSameEverywhere(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
 	p.want(t, "GET", "/v1/openapi.json", "", 200, `"version":"v9.8.7-rc.1"`)
 	p.want(t, "GET", "/metrics", "", 200, `kvslots_build_info{goversion="`+runtime.Version()+`",version="v9.8.7-rc.1"} 1`)
-	m, err := connectNATS(t, p.natsURL(t)).Request("$SRV.PING.kvslots", nil, 10*time.Second)
+	m, err := connectNATS(t, p.natsURL(t)).RequestWithContext(t.Context(), "$SRV.PING.kvslots", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

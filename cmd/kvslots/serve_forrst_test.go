@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -116,7 +115,7 @@ func TestGatewaysShareFunctionsLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	reply, err := nc.Request("kvslots.rpc", []byte(rpc("a.b", `{}`, lock30)), 10*time.Second)
+	reply, err := nc.RequestWithContext(t.Context(), "kvslots.rpc", []byte(rpc("a.b", `{}`, lock30)))
 	if err != nil || reply.Header.Get("Nats-Service-Error") != "LOCK_ACQUISITION_FAILED" || reply.Header.Get("Nats-Service-Error-Code") != "423" ||
 		!strings.Contains(string(reply.Data), `"full_key":"lock:a.b:k"`) {
 		t.Errorf("%+v, %v", reply, err)
@@ -127,10 +126,10 @@ func TestGatewaysShareFunctionsLocks(t *testing.T) {
 		t.Errorf("%s", body)
 	}
 	two.want(t, "GET", "/v1/stats", "", 200, `"idle_locks":[{"key":"lock:a.b:k","dialect":"forrst","idle_s":`)
-	if reply, err := nc.Request("kvslots.rpc", []byte(rpc("a.b", `{}`, lock30)), 10*time.Second); err != nil || !strings.Contains(string(reply.Data), `"result":"done"`) {
+	if reply, err := nc.RequestWithContext(t.Context(), "kvslots.rpc", []byte(rpc("a.b", `{}`, lock30))); err != nil || !strings.Contains(string(reply.Data), `"result":"done"`) {
 		t.Errorf("%+v, %v", reply, err)
 	}
-	reply, err = nc.Request("kvslots.rpc", make([]byte, 65<<10), 10*time.Second)
+	reply, err = nc.RequestWithContext(t.Context(), "kvslots.rpc", make([]byte, 65<<10))
 	if err != nil || reply.Header.Get("Nats-Service-Error-Code") != "413" || !json.Valid(reply.Data) || !strings.Contains(string(reply.Data), `"INVALID_REQUEST"`) {
 		t.Errorf("%+v, %v", reply, err)
 	}
@@ -144,7 +143,7 @@ func wantCancelled(t *testing.T, nc *nats.Conn, p *program) {
 	m.Header.Set("Kvslots-Request", "the only one")
 	answered := make(chan *nats.Msg, 1)
 	go func() {
-		reply, err := nc.RequestMsg(m, 20*time.Second)
+		reply, err := nc.RequestMsgWithContext(t.Context(), m)
 		if err != nil {
 			t.Error(err)
 		}
@@ -165,7 +164,7 @@ func wantCancelled(t *testing.T, nc *nats.Conn, p *program) {
 		_, stats = p.ask(t, "GET", "/v1/stats", "")
 	}
 	m.Header.Set("Kvslots-Request", strings.Repeat("x", 65))
-	if reply, err := nc.RequestMsg(m, 20*time.Second); err != nil || !strings.Contains(string(reply.Data), `"INVALID_REQUEST","message":"Kvslots-Request must be`) {
+	if reply, err := nc.RequestMsgWithContext(t.Context(), m); err != nil || !strings.Contains(string(reply.Data), `"INVALID_REQUEST","message":"Kvslots-Request must be`) {
 		t.Errorf("%+v, %v", reply, err)
 	}
 }
@@ -180,7 +179,7 @@ func TestLargeAnswerOverNATS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	reply, err := nc.Request("kvslots.rpc", []byte(rpc("a.b", `{}`, "")), 10*time.Second)
+	reply, err := nc.RequestWithContext(t.Context(), "kvslots.rpc", []byte(rpc("a.b", `{}`, "")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +210,7 @@ func TestDrainCutsFunctionsShort(t *testing.T) {
 		answers <- fmt.Sprint(code, " ", body)
 	}()
 	go func() {
-		reply, err := nc.Request("kvslots.rpc", []byte(rpc("a.b", `{}`, `{"key":"other","ttl":{"value":30,"unit":"second"}}`)), time.Minute)
+		reply, err := nc.RequestWithContext(t.Context(), "kvslots.rpc", []byte(rpc("a.b", `{}`, `{"key":"other","ttl":{"value":30,"unit":"second"}}`)))
 		if err != nil {
 			answers <- err.Error()
 			return

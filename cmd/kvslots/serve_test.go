@@ -82,14 +82,9 @@ func (p *program) searchMetrics() {
 // exitCode waits for the end of the program and returns its exit code.
 func (p *program) exitCode(t *testing.T) int {
 	t.Helper()
-	select {
-	case code := <-p.code:
-		p.code <- code // for the next call
-		return code
-	case <-time.After(30 * time.Second):
-		t.Fatalf("does not end; its logs:\n%s", p.logs)
-		return -1
-	}
+	code := <-p.code
+	p.code <- code // for the next call
+	return code
 }
 
 // ask sends a request on a new connection.

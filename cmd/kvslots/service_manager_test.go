@@ -46,9 +46,6 @@ func socketFile(t *testing.T) string {
 // want reads messages until one contains an assignment, and returns all of them.
 func (s notifySocket) want(t *testing.T, assignment string) (messages []string) {
 	t.Helper()
-	if err := s.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
 	for buffer := make([]byte, 4096); ; {
 		n, err := s.Read(buffer)
 		if err != nil {

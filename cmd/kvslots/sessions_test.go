@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // The flags apply to /v1.
@@ -50,7 +49,7 @@ func TestServeShares(t *testing.T) {
 	nc := connectNATS(t, p.natsURL(t))
 	create := func() (session string) {
 		t.Helper()
-		m, err := nc.Request("kvslots.session.create", nil, time.Minute)
+		m, err := nc.RequestWithContext(t.Context(), "kvslots.session.create", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

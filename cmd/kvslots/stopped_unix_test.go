@@ -128,7 +128,7 @@ func waitBody(session, key string) []byte {
 // answered returns how many requests to an endpoint the gateway has answered.
 func answered(t *testing.T, nc *nats.Conn, endpoint string) int {
 	t.Helper()
-	m, err := nc.Request("$SRV.STATS.kvslots", nil, time.Minute)
+	m, err := nc.RequestWithContext(t.Context(), "$SRV.STATS.kvslots", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,6 @@ func (c *client) send(t testing.TB, text string) {
 // reply returns the next line, or "(closed)".
 func (c *client) reply(t testing.TB) string {
 	t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
 	line, err := c.replies.ReadString('\n')
 	if err != nil {
 		return line + "(closed)"

@@ -181,7 +181,7 @@ func TestTooManyPools(t *testing.T) {
 	srv, store := openStore(t, func(c *kvslots.Config) { c.MaxPools = 1 })
 	d := startService(t, srv, store)
 	d.register(t, "1")
-	m, err := d.nc.Request("kvslots.register", []byte(`{"id":"`+poolB+`","count":1}`), 30*time.Second)
+	m, err := d.nc.RequestWithContext(t.Context(), "kvslots.register", []byte(`{"id":"`+poolB+`","count":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestMicroService(t *testing.T) {
 	d.want(t, "inspect", `{"id":"x"}`, "400", `{"error":"id must be a canonical UUID of 36 characters"}`)
 	ask := func(subject string, answer any) {
 		t.Helper()
-		m, err := d.nc.Request(subject, nil, 5*time.Minute)
+		m, err := d.nc.RequestWithContext(t.Context(), subject, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -342,7 +342,7 @@ func TestVerbsAsMicroHasThem(t *testing.T) {
 	for _, verb := range []string{"PING", "INFO", "STATS"} {
 		shape := func(name string) any {
 			t.Helper()
-			m, err := d.nc.Request("$SRV."+verb+"."+name, nil, 10*time.Second)
+			m, err := d.nc.RequestWithContext(t.Context(), "$SRV."+verb+"."+name, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

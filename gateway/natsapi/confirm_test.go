@@ -122,7 +122,7 @@ func TestCancelledInsteadOfConfirmed(t *testing.T) {
 	m.Header.Set(wire.RequestHeader, "named")
 	granted := make(chan error, 1)
 	go func() {
-		_, err := d.nc.RequestMsg(m, 30*time.Second)
+		_, err := d.nc.RequestMsgWithContext(t.Context(), m)
 		granted <- err
 	}()
 	d.waitForLine(t, store, "k", 1)

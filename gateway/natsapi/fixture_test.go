@@ -95,7 +95,7 @@ func (d *fixture) ask(t *testing.T, op, body string, header ...string) (string, 
 	for i := 0; i+1 < len(header); i += 2 {
 		m.Header.Set(header[i], header[i+1])
 	}
-	answer, err := d.nc.RequestMsg(m, 5*time.Minute)
+	answer, err := d.nc.RequestMsgWithContext(t.Context(), m)
 	if err != nil {
 		t.Errorf("%s: %v", op, err)
 		return "", ""
@@ -174,7 +174,7 @@ func (d *fixture) waitForPool(t *testing.T, pool, text string) {
 // statsOf returns how many requests to an endpoint have arrived, were answered and are open.
 func (d *fixture) statsOf(t *testing.T, name string) (received, answered, open int) {
 	t.Helper()
-	m, err := d.nc.Request("$SRV.STATS.kvslots", nil, 5*time.Minute)
+	m, err := d.nc.RequestWithContext(t.Context(), "$SRV.STATS.kvslots", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func TestFollowingIsBounded(t *testing.T) {
 	for range size + 1 {
 		r := d.send(t, "kvslots.follow", body, nil)
 		go func() {
-			m, _ := r.answers.NextMsg(5 * time.Minute)
+			m, _ := r.answers.NextMsgWithContext(t.Context())
 			answers <- m
 		}()
 	}

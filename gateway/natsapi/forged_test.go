@@ -86,7 +86,7 @@ func TestOthersCannotAnswerGrants(t *testing.T) {
 			case header == nil && granted.Reply != "":
 				t.Errorf("another client may answer the grant after a wait on %s", granted.Reply)
 			case header != nil:
-				answer, err := d.nc.Request(granted.Reply, nil, time.Minute)
+				answer, err := d.nc.RequestWithContext(t.Context(), granted.Reply, nil)
 				if err != nil || string(answer.Data) != "{}" {
 					t.Errorf("the confirmation is answered %v, %v", answer, err)
 				}

@@ -107,7 +107,7 @@ func TestHolderAndPlace(t *testing.T) {
 			t.Errorf("%s: %s %s", op, code, answer)
 		}
 	}
-	refused, err := d.nc.Request("kvslots.borrow", []byte(`{"id":"`+poolA+`","ttl":1,"label":"you"}`), time.Minute)
+	refused, err := d.nc.RequestWithContext(t.Context(), "kvslots.borrow", []byte(`{"id":"`+poolA+`","ttl":1,"label":"you"}`))
 	if err != nil || status(refused) != "409" || refused.Header.Get(wire.PlaceHeader) != "1" {
 		t.Errorf("%+v, %v", refused, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -46,7 +45,7 @@ func (c *madeUp) ask(t *testing.T, inbox, subject, body string) *nats.Msg {
 	if err := c.nc.PublishRequest(subject, fmt.Sprintf(inbox, c.inboxes.Add(1)), []byte(body)); err != nil {
 		t.Fatal(err)
 	}
-	m, err := c.answers.NextMsg(time.Minute)
+	m, err := c.answers.NextMsgWithContext(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

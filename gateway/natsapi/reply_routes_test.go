@@ -37,7 +37,7 @@ var bothKinds = []string{"$SRV.PING", "$SRV.STATS.kvslots", "kvslots.inspect"}
 func asksBoth(t *testing.T, nc *nats.Conn) {
 	t.Helper()
 	for _, subject := range bothKinds {
-		if _, err := nc.Request(subject, []byte("{}"), 10*time.Second); err != nil {
+		if _, err := nc.RequestWithContext(t.Context(), subject, []byte("{}")); err != nil {
 			t.Errorf("%s: %v", subject, err)
 		}
 	}
@@ -128,7 +128,7 @@ func overhear(t *testing.T, nc *nats.Conn, subject string) *nats.Subscription {
 
 func wantPrefix(t *testing.T, requests *nats.Subscription, prefix string) {
 	t.Helper()
-	m, err := requests.NextMsg(10 * time.Second)
+	m, err := requests.NextMsgWithContext(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -22,7 +21,7 @@ import (
 // README.md, "On a NATS of your own", each with a body that the service answers.
 func everySubject(t *testing.T, d *fixture) map[string]string {
 	t.Helper()
-	m, err := d.nc.Request("$SRV.INFO.kvslots", nil, 10*time.Second)
+	m, err := d.nc.RequestWithContext(t.Context(), "$SRV.INFO.kvslots", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +117,7 @@ func TestRepliesGoToInboxesOnly(t *testing.T) {
 			if err := d.nc.PublishMsg(request(subject, inbox, body)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := answers.NextMsg(10 * time.Second); err != nil {
+			if _, err := answers.NextMsgWithContext(t.Context()); err != nil {
 				t.Errorf("%s: no answer to %s: %v", subject, inbox, err)
 			}
 			if err := answers.Unsubscribe(); err != nil {
@@ -137,7 +136,7 @@ func TestRepliesGoToInboxesOnly(t *testing.T) {
 		requested[reply] = true
 	}
 	for {
-		m, err := arrived.NextMsg(10 * time.Second)
+		m, err := arrived.NextMsgWithContext(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,7 +78,7 @@ func (r *requester) isListed(srv *kvslotstest.Server) bool {
 // answer returns the next answer.
 func (r *requester) answer(t *testing.T) *nats.Msg {
 	t.Helper()
-	m, err := r.answers.NextMsg(30 * time.Second)
+	m, err := r.answers.NextMsgWithContext(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func (r *requester) grant(t *testing.T) *nats.Msg {
 // confirm returns the answer to the confirmation of a grant.
 func (r *requester) confirm(t *testing.T, grant *nats.Msg) string {
 	t.Helper()
-	answer, err := r.nc.Request(grant.Reply, nil, 30*time.Second)
+	answer, err := r.nc.RequestWithContext(t.Context(), grant.Reply, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

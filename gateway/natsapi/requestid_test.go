@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -33,7 +32,7 @@ func TestRequestID(t *testing.T) {
 			if c.status == "200" && i > 0 && c.op == "borrow" {
 				continue // one slot
 			}
-			answer, err := d.nc.RequestMsg(&nats.Msg{Subject: "kvslots." + c.op, Data: []byte(c.body), Header: header}, 30*time.Second)
+			answer, err := d.nc.RequestMsgWithContext(t.Context(), &nats.Msg{Subject: "kvslots." + c.op, Data: []byte(c.body), Header: header})
 			if err != nil {
 				t.Fatal(err)
 			}

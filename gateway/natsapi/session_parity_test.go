@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
@@ -233,7 +232,7 @@ func TestParityOfSessionFailures(t *testing.T) {
 func TestSessionErrorHeaders(t *testing.T) {
 	srv, store := openStore(t)
 	d, _ := openSessions(t, srv, store, store)
-	m, err := d.nc.Request("kvslots.session.ping", []byte(`{"session":"x"}`), 10*time.Second)
+	m, err := d.nc.RequestWithContext(t.Context(), "kvslots.session.ping", []byte(`{"session":"x"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

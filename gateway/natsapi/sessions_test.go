@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -56,7 +55,7 @@ func createSession(t *testing.T, ask over) string {
 func TestWithoutSessions(t *testing.T) {
 	srv, store := openStore(t)
 	d := startService(t, srv, store)
-	if _, err := d.nc.Request("kvslots.session.create", nil, 10*time.Second); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := d.nc.RequestWithContext(t.Context(), "kvslots.session.create", nil); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -158,7 +158,7 @@ func (g *gateway) load(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	if _, err := nc.Request("kvslots.borrow", []byte(`{"id":"`+strings.TrimPrefix(pool, "/l/")+`","ttl":1}`), time.Minute); err != nil {
+	if _, err := nc.RequestWithContext(t.Context(), "kvslots.borrow", []byte(`{"id":"`+strings.TrimPrefix(pool, "/l/")+`","ttl":1}`)); err != nil {
 		t.Fatal(err)
 	}
 	ok("DELETE", pool, "")

@@ -21,9 +21,7 @@ import (
 
 func nextEvents(t *testing.T, w *client.Watcher) []kvslots.Event {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	events, err := w.Next(ctx)
+	events, err := w.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -265,7 +265,7 @@ func (r *restartable) start(t *testing.T) {
 func (r *restartable) waitFollowed(t *testing.T, n int) {
 	t.Helper()
 	natstest.Eventually(t, "following", func() bool {
-		m, err := r.nc.Request("$SRV.STATS.kvslots", nil, time.Minute)
+		m, err := r.nc.RequestWithContext(t.Context(), "$SRV.STATS.kvslots", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -162,19 +162,16 @@ func TestLimiterExpiry(t *testing.T) {
 }
 
 // acquireSoon repeats Acquire until it succeeds.
-func acquireSoon(t *testing.T, l *Limiter, key, jid string, limit int) Slot {
+func acquireSoon(t *testing.T, l *Limiter, key, jid string, limit int) (slot Slot) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		slot, err := l.Acquire(t.Context(), key, jid, limit, time.Minute)
-		if err == nil {
-			return slot
-		}
-		if !errors.Is(err, kvslots.ErrNoSlot) {
+	kvslotstest.Eventually(t, "a free slot", func() bool {
+		var err error
+		if slot, err = l.Acquire(t.Context(), key, jid, limit, time.Minute); err != nil && !errors.Is(err, kvslots.ErrNoSlot) {
 			t.Fatal(err)
 		}
-	}
-	t.Fatal("no slot in 30 s")
-	return Slot{}
+		return err == nil
+	})
+	return slot
 }
 
 // New must create the bucket with the configuration that Cosmo sends.
@@ -188,7 +185,7 @@ func TestLimiterCreatesCosmosBucket(t *testing.T) {
 	}
 	ours := kvslotstest.Start(t, "").Connect()
 	newTestLimiter(t, ours)
-	info, err := ours.Request("$JS.API.STREAM.INFO.KV_cosmo_jobs_limits", nil, 5*time.Second)
+	info, err := ours.RequestWithContext(t.Context(), "$JS.API.STREAM.INFO.KV_cosmo_jobs_limits", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package bucket
 import (
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -57,7 +56,7 @@ func TestScanAckReadsTheServer(t *testing.T) {
 	m.Header.Set("Nats-Expected-Last-Subject-Sequence", "0")
 	var written uint64
 	for i := range 2 {
-		answer, err := nc.RequestMsg(m, 10*time.Second)
+		answer, err := nc.RequestMsgWithContext(t.Context(), m)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ image: ## an image named IMAGE, for this machine; IMAGE_FLAGS are further flags 
 		--build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE) -t $(IMAGE) $(IMAGE_FLAGS) .
 
 test: ## the packages wait more than they compute, so four at a time
-	CGO_ENABLED=0 $(GO) test -p 4 -timeout 20m ./...
+	CGO_ENABLED=0 $(GO) test -p 4 -parallel 8 -timeout 20m ./...
 	for module in $(NESTED); do CGO_ENABLED=0 $(GO) test -C $$module -count=1 ./... || exit; done
 
 # Elsewhere these tests are skipped. KVSLOTS_PICTURES is the directory for pictures of the page.

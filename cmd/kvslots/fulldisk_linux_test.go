@@ -18,6 +18,7 @@ func TestFullDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount a small file system")
 	}
+	t.Parallel() // waits for seconds
 	mount := t.TempDir()
 	if err := unix.Mount("tmpfs", mount, "tmpfs", 0, "size=16m"); err != nil {
 		t.Skipf("no tmpfs can be mounted here: %v", err)

@@ -82,6 +82,7 @@ func TestLimitRunWaits(t *testing.T) {
 // The command ends before its duration, by the record of NATS, whether or not it handles
 // SIGTERM.
 func TestLimitRunEndsBeforeItsDuration(t *testing.T) {
+	t.Parallel() // waits for seconds
 	for name, script := range map[string]string{
 		"heeds SIGTERM": `trap 'exit 3' TERM; while :; do ` + showLife + `; done`,
 		"heeds nothing": `trap '' TERM; while :; do ` + showLife + `; done`,
@@ -197,6 +198,7 @@ func TestLimitRunGivesUpTheRelease(t *testing.T) {
 // If NATS cannot be reached when the command has ended, the exit code is still that of the
 // command.
 func TestLimitRunWithoutNATSAtTheEnd(t *testing.T) {
+	t.Parallel() // waits for seconds
 	_, url := runNATS(t, jetStreamOptions(t))
 	url, cut := throughWire(t, url)
 	end := filepath.Join(t.TempDir(), "end")

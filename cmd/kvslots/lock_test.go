@@ -103,6 +103,7 @@ func TestLockCommandUsage(t *testing.T) {
 // If no gateway can be reached, the command ends before another client gets the lock, by the
 // server's record.
 func TestLockCommandLosesTheGateways(t *testing.T) {
+	t.Parallel() // waits for seconds
 	p, direct := startNATSTransport(t)
 	url, cut := throughWire(t, direct)
 	out, code := start(t, underName([]string{"--nats-url", url}, `trap '' TERM; while :; do `+showLife+`; done`,
@@ -181,6 +182,7 @@ func TestLockCommandSurvives(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes the 30 s of a lease")
 	}
+	t.Parallel() // waits for seconds
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	what := [][]string{{"lock", "nightly"}, {"sem", "jobs", "--limit", "1"}}
 	var all sync.WaitGroup
@@ -230,6 +232,7 @@ func testSurvives(t *testing.T, p *program, what []string) {
 
 // After kill -9 the lock is free when its lease or its session ends.
 func TestLockCommandKilled(t *testing.T) {
+	t.Parallel() // waits for seconds
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	out := newLogs()
 	process := self(t, out, underName([]string{"--server", p.url}, `echo held; exec sleep 60`, "lock", "nightly", "--ttl", "3s")...)

@@ -19,6 +19,7 @@ import (
 // While NATS is down, requests are refused within bounds, as retryable. Afterwards all
 // leases are as before.
 func TestOutageOfNATS(t *testing.T) {
+	t.Parallel() // waits for seconds
 	options := server.Options{Host: "127.0.0.1", Port: kvslotstest.Port(t), JetStream: true, StoreDir: t.TempDir()}
 	nats, url := runNATS(t, options)
 	p := startServe(t, noEnv, "--nats-url", url)

@@ -205,6 +205,7 @@ func TestGatewayInboxesAreItsOwn(t *testing.T) {
 // subscribes anew. Meanwhile it is ready,
 // since it serves HTTP, and a borrower that came over NATS stays in line.
 func TestPermissionsGivenBack(t *testing.T) {
+	t.Parallel() // waits for seconds
 	for connection, subject := range map[string]func(*testing.T, *kvslotstest.Server) string{
 		"service": func(*testing.T, *kvslotstest.Server) string { return "kvslots.>" },
 	} {

@@ -45,6 +45,7 @@ func TestRestoresAtOnce(t *testing.T) {
 // one. Gateways that run, and those that start, answer 502 and say what to do. They serve
 // when the restore has been repeated.
 func TestServeWaitsForARestore(t *testing.T) {
+	t.Parallel() // waits for seconds
 	_, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
 	env, file := map[string]string{"KVSLOTS_NATS_URL": url}, filepath.Join(t.TempDir(), "kvslots.backup")
 	one := startServe(t, env)

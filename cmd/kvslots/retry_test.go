@@ -40,6 +40,7 @@ var relayTransports = []struct {
 // The gateway is being restarted when the command ends: the slot is returned as
 // soon as there is a gateway again.
 func TestRunCommandReturnsAfterARestart(t *testing.T) {
+	t.Parallel() // waits for seconds
 	for _, transport := range relayTransports {
 		t.Run(transport.name, func(t *testing.T) {
 			dir, way, end := t.TempDir(), newRelay(t), t.TempDir()
@@ -70,6 +71,7 @@ func TestRunCommandReturnsAfterARestart(t *testing.T) {
 
 // It is tried for as long as the lease lasts, and no longer.
 func TestRunCommandGivesUpReturning(t *testing.T) {
+	t.Parallel() // waits for seconds
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	server := between(t, p, func(w http.ResponseWriter, r *http.Request) bool {
@@ -231,6 +233,7 @@ func TestWaitForAGateway(t *testing.T) {
 // Requests with a temporary refusal are repeated after Retry-After. Each asks for the rest
 // of the wait.
 func TestWaitThroughRefusals(t *testing.T) {
+	t.Parallel() // waits for seconds
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable} {
 		for _, after := range []string{"", "2"} {
 			t.Run(fmt.Sprint(status, " ", after), func(t *testing.T) {
@@ -275,6 +278,7 @@ func TestWaitThroughRefusals(t *testing.T) {
 
 // When the wait is over, the error is that of the last answer.
 func TestWaitIsOver(t *testing.T) {
+	t.Parallel() // waits for seconds
 	for _, c := range []struct {
 		name   string
 		status int
@@ -308,6 +312,7 @@ func TestWaitIsOver(t *testing.T) {
 
 // A wait goes on when the gateway ends it, since its --max-wait is over.
 func TestWaitLongerThanTheGateway(t *testing.T) {
+	t.Parallel() // waits for seconds
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--max-wait", "1s")
 	for _, wait := range []string{"5m", "forever"} {
 		t.Run(wait, func(t *testing.T) {
@@ -332,6 +337,7 @@ func TestWaitLongerThanTheGateway(t *testing.T) {
 // After a refusal a request asks for whole seconds, and the fraction of a second that is
 // left is used as well.
 func TestWaitToItsEnd(t *testing.T) {
+	t.Parallel() // waits for seconds
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
 	first := true

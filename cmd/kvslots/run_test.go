@@ -72,6 +72,7 @@ func TestRunCommandReadsStdin(t *testing.T) {
 // At a gateway without renewal the command ends before its lease, by the server's record,
 // whether or not it handles SIGTERM.
 func TestRunCommandEndsBeforeItsLease(t *testing.T) {
+	t.Parallel() // waits for seconds
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	older := withoutRenewal(t, p)
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
@@ -106,6 +107,7 @@ func TestRunCommandEndsBeforeItsLease(t *testing.T) {
 // The wait does not shorten the command's time: a lease with too little time left is
 // exchanged for a new one.
 func TestRunCommandAfterALongWait(t *testing.T) {
+	t.Parallel() // waits for seconds
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	for _, server := range []string{p.url, withoutRenewal(t, p)} {
@@ -117,6 +119,7 @@ func TestRunCommandAfterALongWait(t *testing.T) {
 }
 
 func TestRunCommandWithMoreThanIsLent(t *testing.T) {
+	t.Parallel() // waits for seconds
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--max-ttl", "2s")
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	transport := []string{"--server", p.url}
@@ -130,6 +133,7 @@ func TestRunCommandWithMoreThanIsLent(t *testing.T) {
 
 // The lease is renewed for as long as the command runs.
 func TestRunCommandRenews(t *testing.T) {
+	t.Parallel() // waits for seconds
 	overTransports(t, testRunCommandRenews)
 }
 
@@ -152,6 +156,7 @@ func testRunCommandRenews(t *testing.T, p *program, transport []string) {
 // If no gateway can be reached for a renewal, the command ends before its lease, by the
 // server's record.
 func TestRunCommandLosesTheGateways(t *testing.T) {
+	t.Parallel() // waits for seconds
 	p, url := startNATSTransport(t)
 	url, cut := throughWire(t, url)
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
@@ -230,6 +235,7 @@ func throughWire(t *testing.T, natsURL string) (through string, cut func()) {
 
 // The command ends when another client has returned its lease.
 func TestRunCommandLosesItsLease(t *testing.T) {
+	t.Parallel() // waits for seconds
 	overTransports(t, func(t *testing.T, p *program, transport []string) {
 		for _, end := range []func(lease string){
 			func(lease string) { p.want(t, "POST", "/l/"+pool+"/return", `{"lease":"`+lease+`"}`, 200, "true") },
@@ -351,6 +357,7 @@ func (p *program) waitForState(t *testing.T, want string) {
 
 // kill -9 of kvslots also kills the command on Linux. The slot is free after the TTL.
 func TestRunCommandKilled(t *testing.T) {
+	t.Parallel() // waits for seconds
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	out := newLogs()

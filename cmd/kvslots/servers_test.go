@@ -35,6 +35,7 @@ func TestSeveralServers(t *testing.T) {
 
 // When its gateway is gone, run renews at another one, and returns the slot there.
 func TestRunCommandAtAnotherGateway(t *testing.T) {
+	t.Parallel() // waits for seconds
 	_, url := runNATS(t, jetStreamOptions(t))
 	one, other := startServe(t, noEnv, "--nats-url", url), startServe(t, noEnv, "--nats-url", url)
 	other.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")

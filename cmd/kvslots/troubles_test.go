@@ -46,6 +46,7 @@ func troubles(t *testing.T) []trouble {
 // While NATS has a fault, a gateway answers 502, and /ready and the log have a reason that
 // says what to do. Afterwards the gateway recovers by itself.
 func TestTroublesOfAnExistingNATS(t *testing.T) {
+	t.Parallel() // waits for seconds
 	dir := t.TempDir()
 	for _, c := range troubles(t) {
 		t.Run(c.name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func Flush(ctx context.Context, nc *nats.Conn) error {
 	answer, err := nc.RequestWithContext(ctx, flushSubject, nil)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return errors.New("the running gateway is of an earlier release, which cannot flush on request: restart it with this one")
+		return errors.New("the running gateway is just starting or ending: try again")
 	case err != nil:
 		return fmt.Errorf("flush: %w", err)
 	case len(answer.Data) > 0:

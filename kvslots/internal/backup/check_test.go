@@ -105,7 +105,7 @@ func TestReadRefusesWhatCannotBe(t *testing.T) {
 		{"revision beyond 2^63", with(func(b *Backup) { b.Revision = 1 << 63 }), "line 1: revision must be"},
 		{"revision of a later year", with(func(b *Backup) { b.Revision = uint64(start.AddDate(1, 1, 0).UnixMicro()) }), "line 1: revision must be"},
 		{"revision 0", with(func(b *Backup) { b.Revision = 0 }), "line 1: revision must be"},
-		{"version below 1", with(func(b *Backup) { b.Version = -1 }), "first line is not that of a backup"},
+		{"format below 1", with(func(b *Backup) { b.Format = -1 }), "first line is not that of a backup"},
 		{"no replicas", with(func(b *Backup) { b.Replicas = 0 }), "replicas must be between 1 and 5"},
 		{"too many replicas", with(func(b *Backup) { b.Replicas = 6 }), "replicas must be between 1 and 5"},
 		{"time before 1970", with(func(b *Backup) { b.Time = time.Unix(-1, 0).UTC() }), "line 1: time must be"},
@@ -211,7 +211,7 @@ func addSeeds(f *testing.F) {
 // fuzzed returns a backup of a registered pool and another entry.
 func fuzzed(micros int64, revision uint64, replicas int, key string, at int64, value []byte) []byte {
 	b := honest()
-	b.Header = Header{version, time.UnixMicro(micros).UTC(), revision, replicas}
+	b.Header = Header{entry.Format, time.UnixMicro(micros).UTC(), revision, replicas}
 	b.Entries = append(b.Entries[:1], Entry{key, 2, time.UnixMicro(at).UTC(), value})
 	var file bytes.Buffer
 	_ = Write(&file, b) // what cannot be encoded is cut off

@@ -85,7 +85,7 @@ func (d *dump) finish(ctx context.Context) (*Backup, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.Version, b.Replicas = version, d.stream.Config.Replicas
+	b.Format, b.Replicas = entry.Format, d.stream.Config.Replicas
 	return b, d.check(ctx)
 }
 

@@ -14,9 +14,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// version is the version of the file format. Read refuses higher versions.
-const version = 1
-
 // ErrCorruptBackup is returned by Read for a file that is not a backup, or that was
 // truncated or changed.
 var ErrCorruptBackup = errors.New("not a complete backup")
@@ -32,10 +29,10 @@ type Backup struct {
 
 // Header is the first line of the file.
 type Header struct {
-	Version  int       `json:"kvslots_backup"`
-	Time     time.Time `json:"time"`     // the stream leader's clock at Revision
-	Revision uint64    `json:"revision"` // of the last entry that the backup covers
-	Replicas int       `json:"replicas"` // of the stream
+	Format   int       `json:"kvslots_backup"` // see entry.Format
+	Time     time.Time `json:"time"`           // the stream leader's clock at Revision
+	Revision uint64    `json:"revision"`       // of the last entry that the backup covers
+	Replicas int       `json:"replicas"`       // of the stream
 }
 
 // Entry is an entry of the bucket, and a line of the file. The bucket stores hashes in
@@ -90,11 +87,11 @@ func Read(r io.Reader) (*Backup, error) {
 	}
 	first, rest, last := lines[0], lines[1:len(lines)-2], lines[len(lines)-2]
 	b := &Backup{Entries: make([]Entry, 0, len(rest))}
-	if err := json.Unmarshal(first, &b.Header); err != nil || b.Version < 1 {
+	if err := json.Unmarshal(first, &b.Header); err != nil || b.Format < 1 {
 		return nil, fmt.Errorf("%w: its first line is not that of a backup", ErrCorruptBackup)
 	}
-	if b.Version > version {
-		return nil, fmt.Errorf("the backup has version %d of its format, and this kvslots reads up to %d", b.Version, version)
+	if b.Format > entry.Format {
+		return nil, fmt.Errorf("the backup has format %d, and this kvslots reads format %d: use a later kvslots", b.Format, entry.Format)
 	}
 	var end trailer
 	sum := sha256.Sum256(data[:len(data)-len(last)])

@@ -48,30 +48,3 @@ func FuzzRestore(f *testing.F) {
 		}
 	})
 }
-
-// A bucket with an impossible revision does not pass it on to the one that replaces it.
-func TestRestoreOverAnImpossibleRevision(t *testing.T) {
-	srv := natstest.Start(t, "")
-	s := open(t, srv)
-	b, err := backup.Dump(t.Context(), srv.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	good := b.Revision
-	b.Revision = 9223372036854775803 // as Restore does not get it from Read
-	if _, err := backup.Restore(t.Context(), srv.Connect(), b, backup.Options{Replace: true}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()}); !errors.Is(err, kvslots.ErrWrongBucket) {
-		t.Errorf("opened: %v", err)
-	}
-	b.Revision = good
-	if _, err := backup.Restore(t.Context(), srv.Connect(), b, backup.Options{Replace: true}); err != nil {
-		t.Fatal(err)
-	}
-	srv.Restart()
-	open(t, srv)
-}

@@ -18,7 +18,7 @@ var (
 
 // hold is a backup of a pool, a lock and sessions, written at start.
 func hold(slots map[int]entry.SlotValue, config entry.ConfigValue, sessions ...entry.SessionValue) *Backup {
-	b := &Backup{Header: Header{Version: version, Time: start, Revision: 100}}
+	b := &Backup{Header: Header{Format: entry.Format, Time: start, Revision: 100}}
 	add := func(key entry.Key, value any) {
 		data, err := json.Marshal(value)
 		if err != nil {

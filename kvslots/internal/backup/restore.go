@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -73,14 +74,14 @@ type restore struct {
 
 	id       string                 // of this restore, in the new stream's metadata
 	config   jetstream.StreamConfig // of the new stream in service
-	fence    uint64                 // the highest known revision of any earlier stream
+	last     uint64                 // the highest known revision of any earlier stream
 	now      time.Time              // the time at which the new stream was created, by its leader's clock
 	at       time.Time              // the same, by this machine's clock
 	restored Summary
 }
 
 func newRestore(nc *nats.Conn, js jetstream.JetStream, b *Backup, o Options) *restore {
-	return &restore{nc: nc, js: js, backup: b, options: o, id: rand.Text(), fence: b.Revision}
+	return &restore{nc: nc, js: js, backup: b, options: o, id: rand.Text(), last: b.Revision}
 }
 
 func (r *restore) run(ctx context.Context) error {
@@ -98,7 +99,7 @@ func (r *restore) steps() []func(context.Context) error {
 }
 
 // configure sets the configuration of the new stream: that of the present stream if it is
-// valid, and otherwise the default one. It reports whether peers may use the present stream.
+// valid, but for its format, and otherwise the default one. It reports whether peers may use the present stream.
 func (r *restore) configure(ctx context.Context) (inService bool, err error) {
 	r.config = bucket.StreamConfig(max(1, r.backup.Replicas))
 	stream, err := r.js.Stream(ctx, bucket.StreamName)
@@ -146,10 +147,7 @@ func (r *restore) deleteOld(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A stream with an impossible revision would pass it on to the new one.
-	if info := stream.CachedInfo(); info.State.LastSeq <= highest(info.TimeStamp) {
-		r.fence = max(r.fence, info.State.LastSeq)
-	}
+	r.last = max(r.last, stream.CachedInfo().State.LastSeq)
 	if err := r.flush(ctx); err != nil {
 		return err
 	}
@@ -201,27 +199,29 @@ func (r *restore) createStream(ctx context.Context, config jetstream.StreamConfi
 	return nil, err
 }
 
+// unmarked returns the configuration without the mark of a restore, for entries of this format.
 func unmarked(c jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Metadata = maps.Clone(c.Metadata)
+	if c.Metadata == nil {
+		c.Metadata = map[string]string{}
+	}
 	delete(c.Metadata, bucket.RestoreKey)
+	c.Metadata[bucket.FormatKey] = strconv.Itoa(entry.Format)
 	return c
 }
 
 // marked returns the configuration with the mark of this restore.
 //
-// Fences are revisions, so the stream's first revision must be above all earlier ones.
-// The known ones are in r.fence. Those since the backup may be unknown, but they are below
+// The stream's first revision must be above all earlier ones, which a peer may still expect.
+// The known ones are at most r.last. Those since the backup may be unknown, but they are below
 // the microseconds since 1970.
 //
 // The stream republishes on subjects of its own: no peer that still lives on the old stream
 // is fed what the restore writes.
 func (r *restore) marked(c jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Metadata = maps.Clone(c.Metadata)
-	if c.Metadata == nil {
-		c.Metadata = map[string]string{}
-	}
 	c.Metadata[bucket.RestoreKey] = r.id
-	c.FirstSeq = max(uint64(time.Now().UnixMicro()), r.fence+1)
+	c.FirstSeq = max(uint64(time.Now().UnixMicro()), r.last+1)
 	c.RePublish = bucket.NewFeed()
 	return c
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
-	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func TestParseAck(t *testing.T) {
@@ -49,7 +48,7 @@ func refused(status, code int, description string) string {
 func TestScanAckReadsTheServer(t *testing.T) {
 	nc := natstest.Start(t, "").Connect()
 	js := natstest.JetStream(t, nc)
-	if _, err := openStream(t.Context(), js, 1, logtest.Logger()); err != nil {
+	if _, err := openStream(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
 	m := nats.NewMsg(SubjectPrefix + "k")

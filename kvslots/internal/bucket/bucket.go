@@ -116,7 +116,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	stream, err := openStream(ctx, js, cfg.Replicas, cfg.Logger)
+	stream, err := openStream(ctx, js, cfg.Replicas)
 	if err != nil {
 		return nil, err
 	}

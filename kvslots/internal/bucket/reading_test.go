@@ -101,7 +101,7 @@ func (s *unreadable) CreatePushConsumer(ctx context.Context, cfg jetstream.Consu
 func notStarted(t *testing.T, nc *nats.Conn, wrap func(jetstream.Stream) jetstream.Stream) *Bucket {
 	t.Helper()
 	js := natstest.JetStream(t, nc)
-	stream, err := openStream(t.Context(), js, 1, logtest.Logger())
+	stream, err := openStream(t.Context(), js, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,10 +38,6 @@ const (
 	minMarkerTTL = time.Minute
 )
 
-// maxFirstSeq is above the first sequence of every honest stream, the microseconds since 1970,
-// until the year 2112. The revisions that follow stay below entry.MaxFence.
-const maxFirstSeq = entry.MaxFence / 2
-
 // ErrWrongBucket is returned by Open when the bucket exists with settings that
 // kvslots cannot work with; the error's text names each of them.
 var ErrWrongBucket = errors.New("the bucket has a wrong configuration")
@@ -53,11 +49,10 @@ const (
 )
 
 // openStream looks up the bucket's stream, or creates it. While the cluster is not
-// ready it tries again, until ctx ends. It updates a stream of an earlier release once, so
-// that the stream republishes its entries.
-func openStream(ctx context.Context, js jetstream.JetStream, replicas int, log *slog.Logger) (jetstream.Stream, error) {
+// ready it tries again, until ctx ends.
+func openStream(ctx context.Context, js jetstream.JetStream, replicas int) (jetstream.Stream, error) {
 	for limit := minRequest; ; limit = min(2*limit, maxRequest) {
-		stream, err := findOrCreate(ctx, js, replicas, limit, log)
+		stream, err := findOrCreate(ctx, js, replicas, limit)
 		switch {
 		case err == nil:
 			return stream, nil
@@ -69,7 +64,7 @@ func openStream(ctx context.Context, js jetstream.JetStream, replicas int, log *
 	}
 }
 
-func findOrCreate(ctx context.Context, js jetstream.JetStream, replicas int, limit time.Duration, log *slog.Logger) (jetstream.Stream, error) {
+func findOrCreate(ctx context.Context, js jetstream.JetStream, replicas int, limit time.Duration) (jetstream.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	stream, err := js.Stream(ctx, StreamName)
@@ -81,28 +76,7 @@ func findOrCreate(ctx context.Context, js jetstream.JetStream, replicas int, lim
 	if err != nil {
 		return nil, err
 	}
-	_, err = ready(ctx, js.Conn(), stream, stream.CachedInfo(), log)
-	return stream, err
-}
-
-// ready checks the settings of a stream. If it is of an earlier release, ready has it
-// republish its entries, and returns what the stream then says.
-func ready(ctx context.Context, nc *nats.Conn, stream jetstream.Stream, info *jetstream.StreamInfo, log *slog.Logger) (*jetstream.StreamInfo, error) {
-	err := CheckSettings(info.Config)
-	if err != nil || info.Config.RePublish != nil {
-		return info, err
-	}
-	if err = addFeed(ctx, nc); err != nil {
-		return nil, err
-	}
-	log.Info("the bucket is of an earlier release: its stream republishes its entries from now on, as this release needs it")
-	if info, err = stream.Info(ctx); err != nil {
-		return nil, err
-	}
-	if info.Config.RePublish == nil {
-		return nil, context.DeadlineExceeded // a server that does not know the update yet; tried again
-	}
-	return info, CheckSettings(info.Config)
+	return stream, CheckSettings(stream.CachedInfo().Config)
 }
 
 // isTransient reports whether to try again. "Name in use" means that another peer is
@@ -153,16 +127,21 @@ func StreamConfig(replicas int) jetstream.StreamConfig {
 		AllowMsgTTL:            true,
 		RePublish:              NewFeed(),
 		SubjectDeleteMarkerTTL: rules.MarkerTTL,
-		// A fence is a revision. The fences of a new bucket must be above those of an
-		// earlier one, so revisions start at the microseconds since 1970.
+		// The revisions of a new bucket are above those of an earlier one, which a peer may
+		// still expect, so they start at the microseconds since 1970.
 		FirstSeq: uint64(time.Now().UnixMicro()),
+		Metadata: map[string]string{FormatKey: strconv.Itoa(entry.Format)},
 	}
 }
 
-// CheckSettings returns ErrRestoring, or ErrWrongBucket with each wrong setting, or nil.
+// CheckSettings returns ErrRestoring, or ErrWrongBucket with the format or each wrong setting,
+// or nil.
 func CheckSettings(c jetstream.StreamConfig) error {
 	if c.Metadata[RestoreKey] != "" {
 		return ErrRestoring
+	}
+	if err := checkFormat(c); err != nil {
+		return err
 	}
 	if wrong := wrongSettings(c); len(wrong) > 0 {
 		return fmt.Errorf("%w: stream %s: %s", ErrWrongBucket, StreamName, strings.Join(wrong, "; "))
@@ -199,10 +178,8 @@ func wrongSettings(c jetstream.StreamConfig) (wrong Wrong) {
 	wrong.Check(c.MaxMsgs <= 0 && c.MaxBytes <= 0, "max_msgs is %d and max_bytes is %d, not unlimited", c.MaxMsgs, c.MaxBytes)
 	wrong.Check(c.SubjectDeleteMarkerTTL >= minMarkerTTL, "subject_delete_marker_ttl is %s, not %s or more", c.SubjectDeleteMarkerTTL, minMarkerTTL)
 	wrong.Check(c.AllowDirect, "allow_direct is off")
-	wrong.Check(c.FirstSeq > 1<<40, "first_seq is %d: fences could go back when the bucket is made anew", c.FirstSeq)
-	wrong.Check(c.FirstSeq < maxFirstSeq, "first_seq is %d, not below 2^52, as an earlier release left it when it restored a forged backup: "+
-		"kvslots restore --replace of another backup makes a new bucket, from which all can start", c.FirstSeq)
-	wrong.Check(c.RePublish == nil || isFeed(c.RePublish), "republish is not from %s> to %s<token>.> with bodies, and kvslots cannot change it", SubjectPrefix, feedPrefix)
+	wrong.Check(c.FirstSeq > 1<<40, "first_seq is %d: revisions could go back when the bucket is made anew", c.FirstSeq)
+	wrong.Check(isFeed(c.RePublish), "republish is not from %s> to %s<token>.> with bodies", SubjectPrefix, feedPrefix)
 	return wrong
 }
 
@@ -218,10 +195,8 @@ func (b *Bucket) streamInfo(ctx context.Context, limit time.Duration) (*jetstrea
 	info, err := b.stream.Info(asked)
 	if err == nil {
 		b.missingSince = 0
-		if info, err = ready(ctx, b.nc, b.stream, info, b.log); err == nil {
-			b.replicas = info.Config.Replicas
-		}
-		return info, err
+		b.replicas = info.Config.Replicas
+		return info, CheckSettings(info.Config)
 	}
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, err
@@ -232,7 +207,7 @@ func (b *Bucket) streamInfo(ctx context.Context, limit time.Duration) (*jetstrea
 	if b.now().Sub(b.missingSince) < missingTime {
 		return nil, cmp.Or(mayCreate(ctx, b.js), err)
 	}
-	stream, err := openStream(ctx, b.js, b.replicas, b.log)
+	stream, err := openStream(ctx, b.js, b.replicas)
 	if err != nil {
 		return nil, err
 	}

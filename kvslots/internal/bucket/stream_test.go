@@ -15,7 +15,6 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
-	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // Peers that start together on a fresh cluster all open the same stream. While one
@@ -46,7 +45,7 @@ func openTogether(t *testing.T, cluster *natstest.Cluster) {
 	var wg sync.WaitGroup
 	for _, js := range sides {
 		wg.Go(func() {
-			stream, err := openStream(ctx, js, 3, logtest.Logger())
+			stream, err := openStream(ctx, js, 3)
 			if err != nil {
 				t.Error(err)
 				return
@@ -71,7 +70,7 @@ func openTogether(t *testing.T, cluster *natstest.Cluster) {
 func TestOpenWithoutJetStream(t *testing.T) {
 	nc := natstest.Start(t, "", func(o *server.Options) { o.JetStream = false }).Connect()
 	js := natstest.JetStream(t, nc)
-	if _, err := openStream(t.Context(), js, 1, logtest.Logger()); !errors.Is(err, peer.ErrUnavailable) || !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := openStream(t.Context(), js, 1); !errors.Is(err, peer.ErrUnavailable) || !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// Format is the number of the format of the bucket's entries, and of backups. A change of what
+// an entry may contain, or of what it means, increases it (kvslots/DESIGN.md, "Formats").
+const Format = 1
+
 // The headers of a message (kvslots/DESIGN.md, "The bucket"). JetStream and its
 // KV define the first five, kvslots the others.
 const (

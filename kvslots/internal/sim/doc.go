@@ -16,12 +16,13 @@
 // rules and peer that the simulation must detect, with the number of seeds that it
 // needs.
 //
-// A kept scenario (testdata/seed-*.txt) is a plan with its seed, and no list of events: a
-// change of what the simulation or a peer draws at random, or of what a peer writes, makes
-// another run of it. Where the order of events matters, there is a scripted test (type
-// script). So that new faults leave the kept runs as they are, what is new in a plan is
-// drawn from a source of its own (drawMore), and a run draws nothing for a fault that its
-// plan does not have.
+// A kept scenario (testdata) is a plan with its seed, and no list of events: a change of what
+// the simulation or a peer draws at random, or of what a peer writes, makes another run of it.
+// It is worth keeping while its run still has the events of its trace, or while it detects a
+// mutation. Where the order of events matters, there is a scripted test (type script). So
+// that new faults leave the kept runs as they are, what is new in a plan is drawn from a
+// source of its own (drawMore), and a run draws nothing for a fault that its plan does not
+// have.
 //
 // A node hosts a peer as the shell does: it passes inputs to the peer, takes a Ready
 // after each input, and sends the writes over a link. The stream's leader republishes each

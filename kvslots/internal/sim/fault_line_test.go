@@ -337,8 +337,7 @@ func TestFault21LendsAfterOutage(t *testing.T) {
 }
 
 // A gateway that was alone, and was cut off until its presence had expired in the stream, was
-// never ready again: it dropped the presence when its watch began, and wrote no other one
-// (found behind seed 190041357).
+// never ready again: it dropped the presence when its watch began, and wrote no other one.
 func TestReadyAfterLongCut(t *testing.T) {
 	for _, change := range []func(*Plan){func(*Plan) {}, replicated} {
 		for _, cut := range []time.Duration{10 * time.Minute, 11*time.Minute + 9*time.Second, 12 * time.Minute, 14 * time.Minute, time.Hour} {

@@ -305,7 +305,7 @@ func TestFault1NothingComesBackAfterKill(t *testing.T) {
 }
 
 // When a view had missed the purge of a ticket, the ticket stayed in it forever:
-// the marker had expired, because the leader's clock was set forward (seed 1008446).
+// the marker had expired, because the leader's clock was set forward.
 func TestMarkerGoneBeforeItIsSeen(t *testing.T) {
 	for _, exact := range []bool{false, true} { // whether a barrier makes the view exact before it sees an entry from after the step
 		s := newScript(t, 2)

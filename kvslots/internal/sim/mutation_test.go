@@ -172,7 +172,7 @@ func (m *mutation) run(t *testing.T) (string, error) {
 	if err := errors.Join(os.WriteFile(file, []byte(changed), 0o600), os.WriteFile(overlay, list, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"test", "-count=1", "-timeout=30m", "-overlay=" + overlay, "-run=" + m.pattern(), "-v", "."}
+	args := []string{"test", "-count=1", "-vet=off", "-timeout=30m", "-overlay=" + overlay, "-run=" + m.pattern(), "-v", "."}
 	if m.test == "" {
 		listed, _ := strconv.Atoi(m.seeds)
 		args = append(args, "-args", "-first=1101", fmt.Sprintf("-seeds=%d", max(mutationSeeds, 2*listed)), "-lines=5", "-shrink=0")

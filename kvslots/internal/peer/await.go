@@ -103,7 +103,7 @@ func (a *await) step() {
 		return
 	}
 	pool := a.p.view.Pool(a.pool.id)
-	e := a.p.view.EnqueuedIn(pool, a.session, a.p.now)
+	e := a.p.view.EnqueuedIn(pool, a.session)
 	if pool.Exists() && pool.Terms().Lock != a.lock && e.Status != rules.Spent { // a session may have enqueued under other terms
 		e = rules.Enqueued{}
 	}
@@ -114,8 +114,6 @@ func (a *await) step() {
 	switch {
 	case !alive:
 		a.end(Answer{Err: ErrSessionGone})
-	case e.Status == rules.Doubtful:
-		a.p.after(failurePause, func() { a.step() })
 	case e.Status == rules.Unserved: // no caller was answered, and the ticket stands again
 		a.busy = true
 		a.p.writes.discard(rules.SlotKey(a.pool.id, e.Slot.Position), e.Slot.Revision, func(resolution) {
@@ -130,6 +128,8 @@ func (a *await) step() {
 		a.end(Answer{Err: ErrNotEnqueued})
 	case e.Status == rules.Spent:
 		a.consume(e.Ticket, func() { a.marked = true }) // step answers ErrLeaseExpired next, unless the session has ended
+	case e.Status == rules.Served && e.Slot.InDoubt(a.p.now):
+		a.p.after(failurePause, func() { a.step() })
 	case e.Status == rules.Served && a.gaveUp():
 		a.decline(e.Slot)
 	case e.Status == rules.Served:

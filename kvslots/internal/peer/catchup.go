@@ -85,7 +85,7 @@ func (f *feed) caughtUp() {
 		f.k.above.checked()
 	}
 	f.mode = live
-	f.k.view.BecomeLive(f.k.now)
+	f.k.view.BecomeLive()
 	f.k.writes.sendAgain()
 	f.k.reads.revive()
 	f.k.above.becameLive()

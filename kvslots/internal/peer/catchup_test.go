@@ -16,33 +16,13 @@ func (h *harness) rewriteConfig(pool entry.Hash) entry.Entry {
 	return h.store(&m)
 }
 
-// A claim that the view applies during a catch-up is judged when that is over, if the view has
-// skipped no entry of the pool.
-func TestOwnClaimInCatchUp(t *testing.T) {
+// A peer does not grant its claim that the view applies during a catch-up: it purges the claim,
+// and the borrow claims again.
+func TestOwnClaimInCatchUpIsWithdrawn(t *testing.T) {
 	h, call, claim := newClaim(t)
 	h.breakFeed()
 	claimed := h.store(&claim.Message)
 	h.feed(claimed)
-	h.ack(claim.ID, peer.Written, claimed.Revision)
-	h.wantNoAnswer(t, call)
-	h.catchUp()
-	if a := h.granted(call); a.Grant.Fence != claimed.Fence() {
-		t.Errorf("granted with fence %d, want %d", a.Grant.Fence, claimed.Fence())
-	}
-}
-
-// Otherwise it is not judged. Its own peer purges it, and the borrow claims again.
-func TestOwnClaimInCatchUpIsWithdrawn(t *testing.T) {
-	h, call, claim := newClaim(t)
-	pool := claim.Key.Pool
-	h.manual = true
-	h.breakFeed()
-	h.rewriteConfig(pool) // skipped
-	claimed := h.store(&claim.Message)
-	h.rewriteConfig(pool)
-	h.manual = false
-	h.beginReading()
-	h.readAll()
 	h.ack(claim.ID, peer.Written, claimed.Revision)
 	h.catchUp()
 	h.wantNoAnswer(t, call)
@@ -69,43 +49,37 @@ func (h *harness) otherClaim(pool entry.Hash, position int) entry.Entry {
 	return h.store(&m)
 }
 
-// Another peer's claim that the view cannot judge may be withdrawn by its peer, which takes less than a second. Until then this peer neither claims a higher position, nor
-// says that there is no slot, nor how many are in use.
+// Another peer's claim that the view cannot judge may be withdrawn by its peer, which takes less
+// than a second. Until then this peer does not say that there is no slot, nor how many are in
+// use. It lends the other slots.
 func TestOthersClaimInCatchUpIsWaitedFor(t *testing.T) {
 	for name, withdrawn := range map[string]bool{"it stays": false, "it is withdrawn": true} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			small, large := h.newPool(1), h.newPool(2)
-			for _, pool := range []entry.Hash{small, large} {
-				h.rewriteConfig(pool) // skipped
-				h.otherClaim(pool, 0)
-				h.rewriteConfig(pool)
-			}
+			pool := h.newPool(2)
+			h.rewriteConfig(pool) // skipped
+			h.otherClaim(pool, 0)
+			h.rewriteConfig(pool)
 			h.fed(h.storeBarrier())
 			h.wantLive()
-			calls := []uint64{h.begin(h.borrow(small, 0)), h.begin(h.borrow(large, 0)), h.begin(peer.Inspect{Pool: large})}
-			h.pass(950 * time.Millisecond)
-			for _, call := range calls {
-				h.wantNoAnswer(t, call)
+			if a := h.must(h.borrow(pool, 0)); a.Grant.Position != 1 {
+				t.Errorf("granted position %d, want 1", a.Grant.Position)
 			}
+			refused, state := h.begin(h.borrow(pool, 0)), h.begin(peer.Inspect{Pool: pool})
+			h.pass(950 * time.Millisecond)
+			h.wantNoAnswer(t, refused)
+			h.wantNoAnswer(t, state)
 			if withdrawn {
-				for _, pool := range []entry.Hash{small, large} {
-					h.fed(h.storePurge(pool))
-				}
+				h.fed(h.storePurge(pool))
 			}
 			h.pass(150 * time.Millisecond)
-			lent, inUse := 1, 2
 			if withdrawn {
-				lent, inUse = 0, 1
-				h.granted(calls[0])
+				h.granted(refused)
 			} else {
-				h.wantError(calls[0], peer.ErrNoSlot)
+				h.wantError(refused, peer.ErrNoSlot)
 			}
-			if a := h.granted(calls[1]); a.Grant.Position != lent {
-				t.Errorf("granted position %d, want %d", a.Grant.Position, lent)
-			}
-			if a := h.granted(calls[2]); a.State.InUse > inUse {
-				t.Errorf("%+v, want at most %d in use", a.State, inUse)
+			if a := h.granted(state); a.State.InUse != 2 {
+				t.Errorf("%+v, want 2 in use", a.State)
 			}
 		})
 	}

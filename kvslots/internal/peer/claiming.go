@@ -15,20 +15,7 @@ func (b *borrow) tryClaim(pool *rules.Pool, position int) bool {
 	if ps.flight.PurgesBelow(position + 1) {
 		return false
 	}
-	if pool.DoubtBelow(position, b.p.now) {
-		ps.clearDoubt(pool, position)
-		return false
-	}
 	return b.sendClaim(pool.Slot(position), position, b.generation)
-}
-
-// clearDoubt purges the claims below a position that are excluded or LostUnseen.
-func (ps *poolState) clearDoubt(pool *rules.Pool, position int) {
-	for i := range position {
-		if s := pool.Slot(i); s != nil && (s.Excluded() || s.LostUnseen()) {
-			ps.sweep(s)
-		}
-	}
 }
 
 // sweep purges a value that holds no slot.
@@ -118,7 +105,7 @@ func (b *borrow) claimSettled(c claim, r resolution) {
 		}
 	case !current:
 		b.p.writes.discard(c.write.msg.Key, s.Revision, func(resolution) { b.leaveAfterClaim() })
-	case s.Verdict() != rules.Good || !b.grant(b, s):
+	case !s.Good() || !b.grant(b, s):
 		b.p.counters.Voids++
 		// The cause may take a while to reach the view, and other peers try again as well.
 		ps.pause(time.Duration(b.p.random.Int64N(int64(2 * inFlightPause << min(b.voids, 3)))))

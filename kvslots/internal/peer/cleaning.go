@@ -34,7 +34,6 @@ func (p *Peer) cleanUp() {
 	}
 	if p.view.Waits() {
 		p.view.PassOver(p.now)
-		p.view.Settle(p.now)
 	}
 	p.names.closer.plan()
 }

@@ -19,12 +19,10 @@ type sessionPool struct{ pool, session entry.Hash }
 // enqueued before.
 func (p *enqueued) enqueue(c *call, r Enqueue) {
 	p.reads.whenCurrent(c, func() {
-		e := p.view.EnqueuedIn(p.view.Pool(r.Pool), r.Session, p.now)
+		e := p.view.EnqueuedIn(p.view.Pool(r.Pool), r.Session)
 		switch again := func() { p.enqueue(c, r) }; {
 		case !p.view.Alive(r.Session):
 			c.answer(Answer{Err: ErrSessionGone})
-		case e.Status == rules.Doubtful:
-			c.after(failurePause, again)
 		case e.Status == rules.Unserved: // no caller was answered
 			p.writes.discard(rules.SlotKey(r.Pool, e.Slot.Position), e.Slot.Revision, func(resolution) { again() })
 		case e.Status == rules.Queued && e.Ticket.Value.Peer != p.self.id:

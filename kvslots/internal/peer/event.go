@@ -45,7 +45,6 @@ type scene struct {
 	on      bool // the peer is watched, and its view live
 	kind    entry.Kind
 	was     bool // the slot was lent, the ticket stood, the session lived, or the pool existed
-	untold  bool // the grant of the lease was not told
 	event   Event
 	config  entry.ConfigValue
 	session entry.SessionValue
@@ -71,9 +70,8 @@ func (k *kernel) lookBefore(e *entry.Entry) (s scene) {
 			s.config = pool.Config
 		}
 	case entry.Slot:
-		// A void claim that nobody has withdrawn in time was granted: its peer passes over other tickets.
-		if held := pool.Slot(e.Key.N); held != nil && held.Live() && (held.Verdict() != rules.Void || !held.InDoubt(k.now)) {
-			s.was, s.untold = true, held.Verdict() == rules.Void
+		if held := pool.Slot(e.Key.N); held != nil && held.Live() && !held.Excluded() {
+			s.was = true
 			s.event = k.leaseEvent(held)
 		}
 	case entry.Ticket:
@@ -96,7 +94,7 @@ func (k *kernel) lookBefore(e *entry.Entry) (s scene) {
 // be the session's, and whether a ticket has stood cannot be told afterwards.
 func (k *kernel) lookAtSession(x *rules.Session, s *scene) {
 	for _, slot := range x.Slots {
-		if slot.Live() && slot.Verdict() != rules.Void {
+		if slot.Live() && !slot.Excluded() {
 			s.leases = append(s.leases, ending[*rules.Slot]{slot, k.leaseEvent(slot)})
 		}
 	}
@@ -136,12 +134,9 @@ func (k *kernel) tell(e *entry.Entry, s *scene) {
 		k.tellConfig(e, pool, s)
 	case entry.Slot:
 		held := pool.Slot(e.Key.N)
-		switch lent := !e.Marker && held.Live() && held.Verdict() != rules.Void; { // if it is withdrawn, an event says so
-		case lent && (!s.was || s.untold || s.event.Fence != held.Fence):
+		switch lent := !e.Marker && held.Live() && !held.Excluded(); { // if it is withdrawn, an event says so
+		case lent && (!s.was || s.event.Fence != held.Fence):
 			k.event(e, pool, Granted, k.grantEvent(held))
-		case e.Marker && s.was && s.untold:
-			k.event(e, pool, Granted, s.event)
-			fallthrough
 		case e.Marker && s.was:
 			k.event(e, pool, [...]EventKind{entry.NoCause: Returned, entry.Expired: LeaseOver, entry.Evicted: LeaseEvicted}[e.Cause], s.event)
 		}

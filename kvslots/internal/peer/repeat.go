@@ -228,7 +228,7 @@ func (b *borrow) resume(pool *rules.Pool, s *rules.Slot) {
 	case s.Excluded():
 		b.pool.sweep(s)
 		b.pool.markLater()
-	case s.InDoubt(now), s.Ended(now), s.Expiring(now), s.Verdict() != rules.Good && pool.InUse() > pool.Size():
+	case s.InDoubt(now), s.Ended(now), s.Expiring(now), !s.Good() && pool.InUse() > pool.Size():
 		b.pool.markLater()
 	default:
 		b.leaveLine()

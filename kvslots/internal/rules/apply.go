@@ -47,7 +47,7 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	if e.Slot.Fence == 0 || e.Slot.Lease != old.Lease {
 		s.Granted = s.seen
 	}
-	s.Value, s.claim, s.Fence = e.Slot, nil, e.Fence()
+	s.Value, s.Fence, s.excluded, s.void = e.Slot, e.Fence(), false, false
 	s.fenced = max(s.fenced, s.Fence, e.Fenced)
 	s.sweepDue = false
 	p.requests.add(s)
@@ -64,7 +64,7 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	}
 	p.reindex(s)
 	if s.Taken && e.Slot.Fence == 0 && e.Corrupt == nil {
-		p.claimed(s, v.Live, v.sure)
+		p.claimed(s, v.Live)
 	}
 	v.touch(p)
 }
@@ -107,15 +107,10 @@ func (v *View) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 		t.life = was.life
 		if was.lined && was.Place == t.Place {
 			t.Seen = was.Seen
-		} else if was.lined {
-			p.ticketLeft(was.Place)
 		}
 		v.removeTicket(was)
 		v.ends.drop(&was.due)
 		v.marks.drop(&was.mark)
-	}
-	if e.Previous != t.Place { // otherwise the ticket was written again
-		p.ticketLeft(e.Previous)
 	}
 	v.note(&t.record, e, now, age)
 	p.noteUse(now)

@@ -19,8 +19,7 @@ const (
 	Queued                    // its ticket stands in the line
 	Served                    // it holds a slot, and has not called Await since
 	Spent                     // its lease has ended before it called Await
-	Doubtful                  // a claim for its ticket may still be withdrawn
-	Unserved                  // Slot is to be purged: its claim is void and not withdrawn, is LostUnseen, or names the ticket of an earlier Enqueue
+	Unserved                  // Slot is to be purged: no caller was told of it, and this peer would not grant it, or it names the ticket of an earlier Enqueue
 )
 
 // Enqueued is a Status, with the session's ticket and slot, which may be nil.
@@ -37,7 +36,7 @@ func EnqueuedKey(pool, session entry.Hash) entry.Key {
 
 // EnqueuedIn returns what has become of a session's Enqueue. NotEnqueued, Spent and
 // Unserved are only certain if the view is live.
-func (v *View) EnqueuedIn(pool *Pool, session entry.Hash, now Instant) Enqueued {
+func (v *View) EnqueuedIn(pool *Pool, session entry.Hash) Enqueued {
 	var e Enqueued
 	s := v.Session(session)
 	if pool == nil || s == nil {
@@ -51,11 +50,7 @@ func (v *View) EnqueuedIn(pool *Pool, session entry.Hash, now Instant) Enqueued 
 	}
 	e.Ticket = pool.TicketAt(EnqueuedKey(pool.ID, session))
 	switch t, s := e.Ticket, e.Slot; {
-	case s != nil && (s.LostUnseen() || e.Place() != s.Value.Ticket):
-		e.Status = Unserved
-	case s != nil && s.Verdict() != Good && s.InDoubt(now):
-		e.Status = Doubtful
-	case s != nil && s.Verdict() != Good && s.Value.Ticket != 0: // removed a ticket, the caller may have been answered
+	case s != nil && (!s.Good() && s.Value.Ticket != 0 || s.Excluded() || e.Place() != s.Value.Ticket): // no caller was told of it
 		e.Status = Unserved
 	case s != nil:
 		e.Status = Served
@@ -87,13 +82,6 @@ func (e Enqueued) Request() (key entry.Hash, asked entry.Span) {
 		return e.Slot.Value.Request, e.Slot.Value.Asked
 	}
 	return e.Ticket.Value.Request, e.Ticket.Value.TTL
-}
-
-// LostUnseen reports whether a live slot was claimed for an enqueued ticket, and the verdict
-// is lost. The claim's own peer may judge it good, but has told no caller: so any peer may
-// purge the slot, after which the ticket stands again.
-func (s *Slot) LostUnseen() bool {
-	return s.Live() && s.Verdict() == Unknown && s.Value.Unseen && s.Value.Ticket != 0
 }
 
 // Promotes reports whether a peer has to claim for an enqueued ticket now. First comes

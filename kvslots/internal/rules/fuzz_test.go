@@ -109,10 +109,9 @@ func (d *decoder) step() {
 	case 0:
 		w.PassOver(d.now)
 	case 1:
-		w.Settle(d.now)
 	case 2:
 		if w.Live = d.below(4) == 0; !w.Live {
-			w.BecomeLive(d.now)
+			w.BecomeLive()
 		}
 	case 3:
 		w.Due(time.Second, 3, d.now)
@@ -234,8 +233,8 @@ func wantSlots(t *testing.T, w *rules.View, p *rules.Pool, now rules.Instant) {
 				t.Fatalf("the lease of slot %d is not found", s.Position)
 			}
 		}
-		if v := s.Verdict(); v < rules.Good || v > rules.Unknown || s.Excluded() && v != rules.Void {
-			t.Fatalf("slot %d: verdict %d, excluded: %v", s.Position, v, s.Excluded())
+		if s.Excluded() && s.Good() {
+			t.Fatalf("slot %d: a claim is excluded and good", s.Position)
 		}
 		if s.Live() == s.Orphaned() || s.Revision > w.Revision || p.Slot(s.Position) != s {
 			t.Fatalf("slot %d: %+v", s.Position, s)

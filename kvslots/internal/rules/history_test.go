@@ -85,7 +85,6 @@ func (h *history) applied(e *entry.Entry) {
 	h.t.Log(text(e))
 	now := h.stream.instant()
 	age := rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Millisecond, 300 * time.Millisecond}).Draw(h.t, "age")
-	h.view.Settle(now)
 	h.view.Apply(e, age, now)
 	h.naive.apply(*e, age, now)
 	if e.Key.Kind == entry.Slot && !slices.ContainsFunc(h.view.Touched(), func(p *rules.Pool) bool { return p.ID == e.Key.Pool }) {
@@ -209,7 +208,7 @@ func (h *history) endTicket() {
 // pending reports whether a ticket is named by a claim that is to be withdrawn.
 func (h *history) pending(t entry.Entry) bool {
 	return len(h.naive.of(t.Key.Pool, entry.Slot, func(e entry.Entry) bool {
-		return valid(e) && e.Slot.Ticket == place(t) && h.naive.verdictOf(e) != rules.Good
+		return valid(e) && e.Slot.Ticket == place(t) && !h.naive.good(e)
 	})) > 0
 }
 
@@ -277,7 +276,7 @@ func (h *history) claimedBefore(t entry.Entry) bool {
 }
 
 func (h *history) renew() {
-	if e, ok := h.any(entry.Slot, func(e entry.Entry) bool { return e.Corrupt == nil && h.naive.verdictOf(e) == rules.Good }); ok {
+	if e, ok := h.any(entry.Slot, func(e entry.Entry) bool { return e.Corrupt == nil && h.naive.good(e) }); ok {
 		e.Slot.Fence = cmp.Or(e.Slot.Fence, e.Revision)
 		h.write(entry.Entry{Key: e.Key, Slot: e.Slot})
 	}
@@ -291,7 +290,7 @@ func (h *history) purge() {
 		return
 	}
 	m := marker(e.Key)
-	if m.Author = uint64(h.fresh()); h.naive.verdictOf(e) == rules.Good && !h.chance(4) {
+	if m.Author = uint64(h.fresh()); h.naive.good(e) && !h.chance(4) {
 		if t, ok := h.naive.ticketAt(e.Key.Pool, e.Slot.Ticket); ok {
 			if t.Ticket.Place, t.Ticket.Spent = e.Slot.Ticket, true; t.Ticket.Enqueued() && h.chance(2) {
 				h.write(entry.Entry{Key: t.Key, Ticket: t.Ticket})

@@ -74,32 +74,3 @@ func TestTicketOutOfLine(t *testing.T) {
 		t.Error("a ticket that was purged is in the line")
 	}
 }
-
-// A claim that was applied during a catch-up is not waited for any more once its peer has purged
-// its ticket, as it does when it has granted the claim.
-func TestDoubtEndsWithTheTicket(t *testing.T) {
-	for name, skipped := range map[string]bool{"seen": false, "skipped": true} {
-		t.Run(name, func(t *testing.T) {
-			s, v, p := lent(t, 0)
-			feed(s, v, alive(sessionID(1)))
-			k := ticket(ticketKey(p.ID, sessionID(1), 0), leaseID(1), 1)
-			place := s.write(k)
-			if !skipped {
-				v.Apply(place, 0, s.instant())
-			}
-			v.Live = false
-			s.write(config(p.ID, 4, 1)) // skipped
-			feed(s, v, claim(0, entry.SlotValue{Lease: leaseID(1), Ticket: place.Revision}))
-			feed(s, v, config(p.ID, 4, 1))
-			v.BecomeLive(s.instant())
-			feed(s, v, claim(1, entry.SlotValue{}))
-			if !p.DoubtBelow(1, s.instant()) {
-				t.Fatalf("the verdict is %d, without a doubt", p.Slot(0).Verdict())
-			}
-			feed(s, v, marker(k.Key))
-			if verdict := p.Slot(0).Verdict(); p.DoubtBelow(1, s.instant()) || verdict == rules.Good {
-				t.Errorf("in doubt: %v, verdict %d", p.DoubtBelow(1, s.instant()), verdict)
-			}
-		})
-	}
-}

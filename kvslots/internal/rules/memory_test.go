@@ -63,7 +63,7 @@ func TestFault15ViewForgetsWhatIsGone(t *testing.T) {
 func TestEndedPoolsAreSmall(t *testing.T) {
 	const pools, most = 20_000, 250 // bytes for each, with the maps and the queue
 	v, now := New(), Instant(time.Hour)
-	v.BecomeLive(now)
+	v.BecomeLive()
 	origin := entry.Hash{7}
 	apply := func(pool entry.Hash, change func(e *entry.Entry)) {
 		e := entry.Entry{Key: ConfigKey(pool), Revision: v.Revision + 1, Time: time.Unix(1_790_000_000, 0)}

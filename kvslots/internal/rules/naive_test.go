@@ -14,9 +14,8 @@ import (
 type naive struct {
 	last     map[entry.Key]entry.Entry
 	seen     map[entry.Key]rules.Instant
-	verdict  map[uint64]rules.Verdict // of claims, by revision
+	void     map[uint64]bool          // claims that are not good, by revision
 	excluded map[uint64]bool          // likewise
-	granted  map[uint64]bool          // likewise: those whose ticket has left its key
 	stalled  map[entry.Hash]bool      // sessions that are passed over
 	passed   map[uint64]bool          // enqueued tickets that are passed over, by revision
 	turn     map[uint64]rules.Instant // since when it has been a ticket's turn, by revision
@@ -25,7 +24,7 @@ type naive struct {
 func newNaive() *naive {
 	return &naive{
 		last: map[entry.Key]entry.Entry{}, seen: map[entry.Key]rules.Instant{},
-		verdict: map[uint64]rules.Verdict{}, excluded: map[uint64]bool{}, granted: map[uint64]bool{}, stalled: map[entry.Hash]bool{},
+		void: map[uint64]bool{}, excluded: map[uint64]bool{}, stalled: map[entry.Hash]bool{},
 		passed: map[uint64]bool{}, turn: map[uint64]rules.Instant{},
 	}
 }
@@ -33,21 +32,14 @@ func newNaive() *naive {
 func valid(e entry.Entry) bool { return e.Revision != 0 && !e.Marker && e.Corrupt == nil }
 
 func (n *naive) apply(e entry.Entry, age time.Duration, now rules.Instant) {
-	was := n.last[e.Key]
 	n.last[e.Key], n.seen[e.Key] = e, now.Add(-age)
 	switch e.Key.Kind {
 	case entry.Slot:
 		if valid(e) && e.Slot.Fence == 0 {
 			n.heard(e.Slot.Claimer)
-			n.judge(e, now)
+			n.judge(e)
 		}
 	case entry.Ticket:
-		if valid(was) && place(was) != place(e) {
-			n.ticketLeft(e.Key.Pool, place(was))
-		}
-		if e.Previous != place(e) {
-			n.ticketLeft(e.Key.Pool, e.Previous)
-		}
 		if valid(e) {
 			n.heard(cmp.Or(e.Ticket.Peer, e.Key.Session))
 		}
@@ -55,16 +47,6 @@ func (n *naive) apply(e entry.Entry, age time.Duration, now rules.Instant) {
 		n.heard(e.Key.Session)
 	}
 	n.turns(now)
-}
-
-// ticketLeft ends the doubt about the claims that name a ticket whose key shows another
-// entry.
-func (n *naive) ticketLeft(pool entry.Hash, at uint64) {
-	for _, e := range n.of(pool, entry.Slot, valid) {
-		if at != 0 && e.Slot.Ticket == at && !e.Slot.Unseen && !n.excluded[e.Revision] {
-			n.granted[e.Revision] = true
-		}
-	}
 }
 
 // heard records a sign of life of a session.
@@ -180,7 +162,7 @@ func (n *naive) waiting(pool entry.Hash) []entry.Entry {
 }
 
 // judge judges a claim by all entries at its revision.
-func (n *naive) judge(e entry.Entry, now rules.Instant) {
+func (n *naive) judge(e entry.Entry) {
 	count, live := n.count(e.Key.Pool), n.live(e.Key.Pool)
 	n.excluded[e.Revision] = !n.lives(e) || e.Key.N >= count || n.isOut(e.Key.Pool, e.Key.N)
 	at := e.Revision
@@ -200,34 +182,20 @@ func (n *naive) judge(e entry.Entry, now rules.Instant) {
 		}
 	}
 	busy := n.busy(e.Key.Pool)
-	free, doubt := 0, false // positions below
+	free := 0 // positions below
 	for i := range e.Key.N {
 		if !busy[i] {
 			free++
 		}
 	}
-	for _, s := range live {
-		doubt = doubt || s.Key.N < e.Key.N && n.inDoubt(s, now)
-	}
-	n.verdict[e.Revision] = rules.Void
-	if !n.excluded[e.Revision] && len(busy) <= count && ahead <= count-len(busy) && free <= ahead && !doubt {
-		n.verdict[e.Revision] = rules.Good
-	}
+	n.void[e.Revision] = n.excluded[e.Revision] || len(busy) > count || ahead > count-len(busy) || free > ahead
 }
 
-// verdictOf returns the verdict on a slot's claim.
-func (n *naive) verdictOf(e entry.Entry) rules.Verdict {
-	if e.Marker {
-		return rules.Void
-	}
-	if v, claimed := n.verdict[e.Revision]; claimed {
-		return v
-	}
-	return rules.Good // renewed, or corrupt
-}
+// good reports whether a slot has a claim that may be granted, or was written again.
+func (n *naive) good(e entry.Entry) bool { return !e.Marker && !n.void[e.Revision] }
 
 func (n *naive) inDoubt(e entry.Entry, now rules.Instant) bool {
-	return n.lives(e) && n.verdictOf(e) != rules.Good && !n.granted[e.Revision] && now-n.seen[e.Key] < rules.Instant(time.Second)
+	return n.lives(e) && !n.good(e) && now-n.seen[e.Key] < rules.Instant(time.Second)
 }
 
 // able returns the tickets for which there is a permit; one that is passed over

@@ -13,20 +13,19 @@ type Pool struct {
 	usage
 	grave
 
-	slots     []*Slot              // by position; nil where the key is absent
-	leases    map[entry.Hash]*Slot // the taken slots by lease; nil for a small pool
-	doubles   bool                 // two slots have named one lease; leases has one of them
-	live      positions            // of the live slots
-	requests  requests
-	doubted   []*Slot // slots with claims that are not known to be good
-	line      line
-	unsettled []*Slot // taken slots that scheduleOrphans has to look at
-	released  []release
-	expired   *expiries // nil: none
-	skipped   bool      // see View.skipped
-	touched   bool
-	share     share
-	member    [kinds]int // index in each of the view's sets, from 1; 0: not in it
+	slots      []*Slot              // by position; nil where the key is absent
+	leases     map[entry.Hash]*Slot // the taken slots by lease; nil for a small pool
+	doubles    bool                 // two slots have named one lease; leases has one of them
+	live       positions            // of the live slots
+	requests   requests
+	doubtUntil Instant // no claim is in doubt from then on
+	line       line
+	unsettled  []*Slot // taken slots that scheduleOrphans has to look at
+	released   []release
+	expired    *expiries // nil: none
+	touched    bool
+	share      share
+	member     [kinds]int // index in each of the view's sets, from 1; 0: not in it
 }
 
 type configuration struct {
@@ -146,15 +145,6 @@ func (p *Pool) Slots(yield func(*Slot) bool) {
 	}
 }
 
-// InDoubt reports whether the pool has a claim that its own peer may withdraw: see
-// Slot.InDoubt.
-func (p *Pool) InDoubt(now Instant) bool { return p != nil && p.DoubtBelow(len(p.slots), now) }
-
-// DoubtBelow reports whether a claim of a position below the given one is in doubt.
-func (p *Pool) DoubtBelow(position int, now Instant) bool {
-	return slices.ContainsFunc(p.doubted, func(s *Slot) bool { return s.Position < position && s.InDoubt(now) })
-}
-
 // maxUnindexed is the number of positions above which a pool keeps an index by lease.
 const maxUnindexed = 16
 
@@ -239,7 +229,8 @@ func (p *Pool) reindex(s *Slot) {
 	}
 }
 
-// settle removes the claims from doubted that are not in doubt any more.
-func (p *Pool) settle(now Instant) {
-	p.doubted = slices.DeleteFunc(p.doubted, func(s *Slot) bool { return !s.doubtful(now) })
+// InDoubt reports whether the pool has a claim that is in doubt.
+func (p *Pool) InDoubt(now Instant) bool {
+	return p != nil && now < p.doubtUntil &&
+		slices.ContainsFunc(p.slots, func(s *Slot) bool { return s != nil && s.InDoubt(now) })
 }

@@ -8,20 +8,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-func TestDoubtBelow(t *testing.T) {
-	s, v, p := lent(t, 0)
-	feed(s, v, claim(2, entry.SlotValue{Lease: leaseID(1)}))
-	now := s.instant()
-	for position, want := range []bool{false, false, false, true} {
-		if p.DoubtBelow(position, now) != want {
-			t.Errorf("below %d: want %v", position, want)
-		}
-	}
-	if !p.InDoubt(now.Add(time.Second-1)) || p.InDoubt(now.Add(time.Second)) {
-		t.Error("the claim is still in doubt after a second")
-	}
-}
-
 func TestPurgesBelow(t *testing.T) {
 	f := rules.InFlight{Purges: map[int]uint64{2: 7}}
 	for position, want := range []bool{false, false, false, true} {
@@ -51,8 +37,8 @@ func TestApplyAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, cycle); n != 0 {
 		t.Errorf("%v allocations for a purge, a claim and a renewal", n)
 	}
-	if p.InUse() != 2 || p.Slot(1).Verdict() != rules.Good {
-		t.Errorf("in use %d, verdict %d", p.InUse(), p.Slot(1).Verdict())
+	if p.InUse() != 2 || !p.Slot(1).Good() {
+		t.Errorf("in use %d, good %t", p.InUse(), p.Slot(1).Good())
 	}
 }
 

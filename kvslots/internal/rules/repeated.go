@@ -33,14 +33,14 @@ func (r *requests) drop(s *Slot) {
 }
 
 // Requested returns the live slot of a request key, or nil. If there are several, it prefers
-// one that is not in doubt.
+// one that its own peer has granted, or may grant.
 func (p *Pool) Requested(key entry.Hash) *Slot {
 	if p == nil || key.IsZero() {
 		return nil
 	}
 	var found *Slot
 	for _, s := range p.requests[key] {
-		if s.Live() && (found == nil || found.claim != nil && s.claim == nil) {
+		if s.Live() && (found == nil || found.void && !s.void) {
 			found = s
 		}
 	}

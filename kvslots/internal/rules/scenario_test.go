@@ -94,7 +94,6 @@ func (s *scenario) command(line string) {
 	switch words[0] {
 	case "time":
 		s.stream.now += o.duration(o.of)
-		s.view.Settle(s.stream.instant())
 		s.view.Forget(s.stream.instant())
 	case "clock":
 		s.stream.skew += o.duration(o.of)
@@ -103,7 +102,7 @@ func (s *scenario) command(line string) {
 	case "catch-up":
 		s.view.Live = false
 	case "live":
-		s.view.BecomeLive(now)
+		s.view.BecomeLive()
 	case "choose":
 		p := s.view.Pool(poolID(1))
 		t, own := p.Ticket(o.number("ticket", 0)), &rules.InFlight{}
@@ -282,7 +281,7 @@ func (s *scenario) use(p *rules.Pool) string {
 }
 
 func (s *scenario) slot(slot *rules.Slot) string {
-	verdict := []string{"good", "void", "unknown"}[slot.Verdict()]
+	verdict := map[bool]string{true: "good", false: "void"}[slot.Good()]
 	if slot.Excluded() {
 		verdict += ", excluded"
 	}

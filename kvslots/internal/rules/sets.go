@@ -2,8 +2,7 @@ package rules
 
 // The sets of pools that the view keeps.
 const (
-	inDoubt      = iota // pools with claims in doubt
-	hasAble             // pools with tickets for which there is a permit
+	hasAble      = iota // pools with tickets for which there is a permit
 	isClosing           // pools that are being closed
 	hasLine             // pools with tickets
 	isNamed             // named pools in use

@@ -16,7 +16,7 @@ func TestPoolSet(t *testing.T) {
 		var fast poolSets
 		naive := [kinds]map[*Pool]bool{{}, {}}
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
-			i, p := rapid.IntRange(inDoubt, hasAble).Draw(t, "set"), rapid.SampledFrom(pools).Draw(t, "pool")
+			i, p := rapid.IntRange(hasAble, isClosing).Draw(t, "set"), rapid.SampledFrom(pools).Draw(t, "pool")
 			member := rapid.Bool().Draw(t, "member")
 			fast.put(i, p, member)
 			if naive[i][p] = member; !member {

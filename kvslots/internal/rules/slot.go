@@ -15,7 +15,8 @@ type Slot struct {
 	Ends    Instant // when the lease ends, as far as this peer knows
 
 	fenced   uint64   // the highest fence of the position that is known
-	claim    *claim   // nil when the claim is known to be good
+	excluded bool     // see Excluded
+	void     bool     // the last entry is a claim, and Good is false
 	seen     Instant  // when the last entry was written, as far as this peer knows
 	session  *Session // the client session that holds the slot; nil: none
 	sweepDue bool     // due is set for a purge, since holdsNone is true
@@ -35,20 +36,6 @@ func (s *Slot) Orphaned() bool { return s.Taken && !s.Live() }
 
 // holdsNone reports whether the value is orphaned, or an excluded claim.
 func (s *Slot) holdsNone() bool { return s.Orphaned() || s.Excluded() }
-
-// Verdict returns the verdict on the slot's claim. It is Good if the lease was renewed
-// since, and Void if the slot is free.
-func (s *Slot) Verdict() Verdict {
-	switch {
-	case !s.Taken:
-		return Void
-	case s.claim != nil && s.claim.open:
-		return Unknown
-	case s.claim != nil:
-		return s.claim.verdict
-	}
-	return Good
-}
 
 // UnseenOver reports whether the time of a lease is over of which its session was not told: it
 // was claimed for a ticket. The other peers end it Slack later, but none grants it any more.
@@ -70,18 +57,6 @@ func (s *Slot) Fenced() uint64 { return s.fenced }
 // Ended reports whether the lease's ttl is over.
 func (s *Slot) Ended(now Instant) bool { return now >= s.Ends }
 
-// InDoubt reports whether the claim's peer may still withdraw the claim. A peer that
-// has not withdrawn it within doubtTime is dead.
-func (s *Slot) InDoubt(now Instant) bool { return s.Live() && s.doubtful(now) }
-
-func (s *Slot) doubtful(now Instant) bool {
-	switch c := s.claim; {
-	case c == nil || c.granted:
-		return false
-	case c.open:
-		return true
-	case c.until != 0 && now >= c.until:
-		return false
-	}
-	return now-s.seen < doubtTime
-}
+// InDoubt reports whether the claim's peer may be about to withdraw the claim, since this peer
+// would withdraw its own.
+func (s *Slot) InDoubt(now Instant) bool { return s.void && s.Live() && now-s.seen < doubtTime }

@@ -85,7 +85,7 @@ func (s *stream) life(e *entry.Entry) time.Duration {
 // newView returns an empty view that is live: it is given every entry.
 func newView() *rules.View {
 	v := rules.New()
-	v.BecomeLive(0)
+	v.BecomeLive()
 	return v
 }
 

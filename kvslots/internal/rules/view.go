@@ -21,13 +21,9 @@ const (
 	// that peer counts from its answer, the others from the claim's arrival.
 	Slack = time.Second
 
-	// doubtTime is how long a claim may be in doubt. Its peer withdraws it
-	// much sooner or not at all.
+	// doubtTime is how long a claim may be in doubt. Its peer withdraws it much sooner, or not
+	// at all.
 	doubtTime = Instant(time.Second)
-
-	// sureTime is how long after a view has become live no claim is in doubt any more because of
-	// those that it has found: doubtTime, and what the peers need that claimed above these.
-	sureTime = doubtTime + Instant(time.Second)/2
 
 	// garbageTime is how long an entry that means nothing any more is left to the
 	// peer that wrote it. After that, any peer purges the entry.
@@ -45,8 +41,6 @@ type View struct {
 	TracksIdle bool      // set before the first entry is applied
 	Live       bool      // the view misses no entry: claims can be judged. See BecomeLive
 	loading    bool      // it has never been live
-	skipped    []*Pool   // pools of which the catch-up has skipped entries
-	sure       Instant   // when it is known which claims were good that the view has found: see claim.until
 	passed     Instant   // when this peer sent the last of its messages that the view has reached; 0: none
 
 	sessions
@@ -95,7 +89,6 @@ func (v *View) Apply(e *entry.Entry, age time.Duration, now Instant) {
 	if e.Revision <= v.Revision {
 		return
 	}
-	v.noteSkipped(e)
 	v.Time, v.Revision = e.Time, e.Revision
 	v.apply(e, age, now)
 }
@@ -152,27 +145,17 @@ func (v *View) PassOver(now Instant) {
 	v.settle(now)
 }
 
-// Waits reports whether PassOver and Settle must be called as time passes.
-func (v *View) Waits() bool { return len(v.sets[hasAble]) > 0 || len(v.sets[inDoubt]) > 0 }
-
-// Settle ends the doubt about claims that have been in doubt for doubtTime.
-func (v *View) Settle(now Instant) {
-	for _, p := range v.sets[inDoubt] {
-		v.touch(p)
-	}
-	v.settle(now)
-}
+// Waits reports whether PassOver must be called as time passes.
+func (v *View) Waits() bool { return len(v.sets[hasAble]) > 0 }
 
 // settle recomputes what is derived from the entries, for the touched pools.
 func (v *View) settle(now Instant) {
 	for i := 0; i < len(v.touched); i++ {
 		p := v.touched[i]
 		v.scheduleOrphans(p, now)
-		p.settle(now)
 		p.setIdleQueue(v.idleQueue(p), now)
 		v.settleTotals(p)
 		p.refreshAble(now)
-		v.sets.put(inDoubt, p, len(p.doubted) > 0)
 		v.sets.put(hasAble, p, len(p.line.able) > 0)
 		v.sets.put(hasLine, p, len(p.line.tickets) > 0)
 		v.sets.put(isClosing, p, p.Closing())

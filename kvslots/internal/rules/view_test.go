@@ -48,7 +48,6 @@ func (h *history) time() {
 	h.stream.now += rapid.SampledFrom([]time.Duration{
 		time.Millisecond, 400 * time.Millisecond, 700 * time.Millisecond, rules.StallTime, time.Minute, rules.MarkerTTL + 11*time.Second, time.Hour,
 	}).Draw(h.t, "passes")
-	h.view.Settle(h.stream.instant())
 	h.view.Forget(h.stream.instant())
 }
 
@@ -136,9 +135,9 @@ func (h *history) checkSlots(p *rules.Pool) {
 		if s.Value != e.Slot || s.Live() != h.naive.lives(e) || s.Orphaned() == s.Live() {
 			h.t.Fatalf("slot %d: %+v; want %+v", s.Position, s, e)
 		}
-		want, excluded := h.naive.verdictOf(e), h.naive.excluded[e.Revision]
-		if s.Verdict() != want || s.Excluded() != excluded {
-			h.t.Fatalf("slot %d: verdict %d, excluded %v; want %d, %v", s.Position, s.Verdict(), s.Excluded(), want, excluded)
+		want, excluded := h.naive.good(e), h.naive.excluded[e.Revision]
+		if s.Good() != want || s.Excluded() != excluded {
+			h.t.Fatalf("slot %d: good %v, excluded %v; want %v, %v", s.Position, s.Good(), s.Excluded(), want, excluded)
 		}
 		fence := e.Slot.Fence
 		if valid(e) {

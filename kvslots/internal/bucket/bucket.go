@@ -69,6 +69,7 @@ type Bucket struct {
 	stream       jetstream.Stream // used by Open and then by keepReadings
 	missingSince peer.Instant     // since when the stream has not been found; 0: it was found
 	replicas     int              // of the stream; used like stream
+	noFetch      bool             // nothing has answered the latest fetch; used like stream
 	sole         bool             // no other peer is alive
 	log          *slog.Logger
 	hook         Hook

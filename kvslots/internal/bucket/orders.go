@@ -18,6 +18,7 @@ const (
 	minSetup      = 500 * time.Millisecond
 	maxSetup      = 8 * time.Second
 	patientSetups = 4
+	infoShare     = 4 // the part of it that the stream's info may take
 
 	// minSpread bounds the random pause before a reading that catches up, doubled after
 	// each failure up to maxSpread: when a leader steps down, all peers catch up at once.

@@ -23,25 +23,27 @@ const (
 	unfedTime  = time.Second             // without an entry of the feed, although a write was written, after which it is subscribed to again
 )
 
-// reading is a push consumer that delivers what the stream holds, from the order's sequence
-// on, until the peer has joined it with the feed. (jetstream's KV watcher hides the headers,
-// and took 20 s to notice a dead server.)
+// reading delivers what the stream holds, from the order's sequence on, until the peer has
+// joined it with the feed: by a push consumer, or by a fetch if that is short. (jetstream's KV
+// watcher hides the headers, and took 20 s to notice a dead server.)
 type reading struct {
 	b           *Bucket
 	order       *order
+	inbox       string
 	sub         *nats.Subscription
 	consumer    string
+	fetch       *fetch        // nil: a consumer reads
 	begun       chan struct{} // closed when createReading returns
 	sequence    uint64        // of the last delivery
 	lastMessage atomic.Int64  // when the last message came
 }
 
-// createReading creates the consumer within limit, and calls ReadingStarted before the first
+// createReading creates the consumer within limit, if there is to be one, and calls ReadingStarted before the first
 // delivery is fed to the peer. The feed is subscribed to before that.
 func (b *Bucket) createReading(o *order, limit time.Duration) (*reading, error) {
 	ctx, cancel := context.WithTimeout(o.ctx, limit)
 	defer cancel()
-	info, err := b.streamInfo(ctx, limit/2)
+	info, err := b.streamInfo(ctx, limit/infoShare)
 	if err != nil {
 		return nil, err
 	}
@@ -53,17 +55,17 @@ func (b *Bucket) createReading(o *order, limit time.Duration) (*reading, error) 
 	}
 	r := &reading{b: b, order: o, begun: make(chan struct{})}
 	defer close(r.begun)
-	r.consumer = rand.Text() // not the inbox: the consumer's name is in public advisories
-	inbox := newInbox(b.nc)
-	if r.sub, err = b.nc.Subscribe(inbox, r.received); err != nil {
+	r.inbox = newInbox(b.nc)
+	if last := info.State.LastSeq; o.From > 0 && last < o.From+maxFetched && !b.noFetch {
+		r.fetch = &fetch{r: r, last: last, next: o.From, asked: o.From}
+		r.sub, err = b.nc.SubscribeSync(r.inbox + ".*")
+	} else {
+		b.noFetch = false
+		err = r.consume(ctx)
+	}
+	if err != nil {
 		return nil, err
 	}
-	_ = r.sub.SetPendingLimits(-1, -1) // flow control bounds it
-	if _, err = b.stream.CreatePushConsumer(ctx, r.config(inbox)); err != nil {
-		_ = r.sub.Unsubscribe()
-		return nil, err
-	}
-	r.noteMessage()
 	b.input(o.ctx, func(p *peer.Peer, now peer.Instant) {
 		b.readErr, b.failing, b.unfed, b.copies = nil, 0, 0, info.Config.Replicas
 		p.ReadingStarted(o.Number, peer.StreamInfo{
@@ -73,10 +75,24 @@ func (b *Bucket) createReading(o *order, limit time.Duration) (*reading, error) 
 	return r, nil
 }
 
-func (r *reading) config(inbox string) jetstream.ConsumerConfig {
+// consume creates the consumer.
+func (r *reading) consume(ctx context.Context) (err error) {
+	r.consumer = rand.Text() // not the inbox: the consumer's name is in public advisories
+	if r.sub, err = r.b.nc.Subscribe(r.inbox, r.received); err != nil {
+		return err
+	}
+	_ = r.sub.SetPendingLimits(-1, -1) // flow control bounds it
+	if _, err = r.b.stream.CreatePushConsumer(ctx, r.config()); err != nil {
+		_ = r.sub.Unsubscribe()
+	}
+	r.noteMessage()
+	return err
+}
+
+func (r *reading) config() jetstream.ConsumerConfig {
 	cfg := jetstream.ConsumerConfig{
 		Name:              r.consumer,
-		DeliverSubject:    inbox,
+		DeliverSubject:    r.inbox,
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       r.order.From,
 		AckPolicy:         jetstream.AckNonePolicy,
@@ -97,6 +113,10 @@ func (r *reading) noteMessage() { r.lastMessage.Store(int64(r.b.now())) }
 
 // monitor blocks until the reading is over.
 func (r *reading) monitor() {
+	if r.fetch != nil {
+		r.fetch.run()
+		return
+	}
 	for Pause(r.order.ctx, checkEvery) {
 		if r.b.now().Sub(peer.Instant(r.lastMessage.Load())) > silence {
 			r.lost("no heartbeat")
@@ -116,7 +136,7 @@ func (r *reading) lost(why string) {
 
 // remove deletes the consumer; otherwise the server does so when it is inactive.
 func (r *reading) remove() {
-	if !r.b.nc.IsConnected() {
+	if r.fetch != nil || !r.b.nc.IsConnected() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), heartbeat)

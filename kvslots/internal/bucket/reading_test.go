@@ -80,16 +80,16 @@ func TestReadingEnds(t *testing.T) {
 	}
 }
 
-// unreadable is a stream on which the creation of a consumer is not answered.
+// unreadable is a stream on which requests for its info are not answered.
 type unreadable struct {
 	jetstream.Stream
 	broken   atomic.Bool
 	attempts atomic.Int64 // since then
 }
 
-func (s *unreadable) CreatePushConsumer(ctx context.Context, cfg jetstream.ConsumerConfig) (jetstream.PushConsumer, error) {
+func (s *unreadable) Info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
 	if !s.broken.Load() {
-		return s.Stream.CreatePushConsumer(ctx, cfg)
+		return s.Stream.Info(ctx, opts...)
 	}
 	s.attempts.Add(1)
 	<-ctx.Done()

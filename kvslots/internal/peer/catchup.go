@@ -11,7 +11,7 @@ const (
 	// another one.
 	maxQuiet = 7
 
-	readingRetry = 250 * time.Millisecond
+	readingRetry = 50 * time.Millisecond
 )
 
 // expect begins a catch-up if the view has not reached a revision in time. An answer to a

@@ -362,7 +362,7 @@ func TestReadingIsLost(t *testing.T) {
 	h.breakFeed()
 	earlier := h.ordered.Number
 	h.wantReading(1)
-	h.pass(249 * time.Millisecond)
+	h.pass(49 * time.Millisecond)
 	h.wantReading(1)
 	h.pass(time.Millisecond)
 	number := h.ordered.Number

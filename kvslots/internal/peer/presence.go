@@ -12,6 +12,10 @@ const (
 	presenceIdle    = 9 * time.Second
 	presenceRefresh = presenceIdle / 3
 
+	// refreshHurry is the time without an answer after which a refresh is sent again that the
+	// view waits for to become live.
+	refreshHurry = 100 * time.Millisecond
+
 	// quietLimit is the time without a refresh in the view after which the stream may have
 	// taken no writes: then sessions could not be refreshed, and none may end.
 	quietLimit = presenceRefresh + time.Second
@@ -46,6 +50,7 @@ func (s *presence) refresh() {
 	}
 	if s.writing {
 		s.again = true
+		s.hurry()
 		return
 	}
 	if s.id.IsZero() {
@@ -65,6 +70,14 @@ func (s *presence) refresh() {
 			s.settled(r)
 		}
 	})
+	s.hurry()
+}
+
+// hurry lets the presence be sent again sooner if the view waits for it to become live.
+func (s *presence) hurry() {
+	if s.k.feed.mode != live {
+		s.current.repeatEvery(refreshHurry)
+	}
 }
 
 // draw draws another id.

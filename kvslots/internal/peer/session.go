@@ -174,10 +174,7 @@ func (ss *sessionState) refresh(s *rules.Session) {
 		}
 		ss.attend()
 	})
-	w.every = min(idle/16, refreshMost)
-	if w.sent {
-		ss.s.timers.start(&w.timer, sentAt.Add(w.every))
-	}
+	w.repeatEvery(min(idle/16, refreshMost))
 }
 
 // note handles the applied entry of a session: it ends the calls of a session

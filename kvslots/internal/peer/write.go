@@ -154,6 +154,13 @@ func (w *write) transmit() {
 	w.k.out.ready.Writes = append(w.k.out.ready.Writes, Write{ID: id, Message: w.msg})
 }
 
+// repeatEvery sets how long a write may go unanswered from now on before it is sent again.
+func (w *write) repeatEvery(d time.Duration) {
+	if w.every = d; w.sent && !w.pausing && !w.over {
+		w.k.timers.start(&w.timer, w.k.now.Add(d))
+	}
+}
+
 // repeat sends a write again, or the first time after it has waited. It gives the write
 // up after giveUpAfter, or if the view was built anew.
 func (w *write) repeat() {

@@ -12,7 +12,9 @@ const (
 )
 
 // reading is a node's consumer of the stream, which delivers what the stream holds. A node has
-// one at a time.
+// one at a time. The shell reads short catch-ups by a fetch from the stream's leader, or from a
+// deposed one and then from the leader: that is what a consumer delivers of a replica that is
+// behind, and then not any more.
 type reading struct {
 	n              *node
 	number         uint64

@@ -1,8 +1,6 @@
 package kvslots
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -157,10 +155,8 @@ func requestHash(of, key string) entry.Hash {
 // leaseOfRequest derives the id of a lease from its request key, and a nonce that the bucket
 // holds: so any Store can tell it to who knows the pool's id, and the bucket does not contain it.
 func leaseOfRequest(pool *uuid.UUID, key string, nonce entry.Hash) (id uuid.UUID) {
-	mac := hmac.New(sha256.New, pool[:])
-	mac.Write(nonce[:])
-	mac.Write([]byte(key))
-	copy(id[:], mac.Sum(nil))
+	var buffer [128]byte // on the stack; longer keys allocate
+	id = uuid.UUID(entry.HashOf(entry.OfResumed, append(append(append(buffer[:0], pool[:]...), nonce[:]...), key...)))
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // the form of a random UUID
 	return id
 }

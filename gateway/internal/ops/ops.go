@@ -186,16 +186,7 @@ var ErrWithdrawn = fmt.Errorf("%w by its client", context.Canceled)
 // performKept performs a call with a request key. When the client has gone, the call keeps its
 // place, since the client may repeat it.
 func performKept(ctx context.Context, s *Service, call *Call) error {
-	kept, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	defer context.AfterFunc(ctx, func() {
-		why := context.Cause(ctx)
-		if !errors.Is(why, ErrWithdrawn) && !errors.Is(why, wire.ErrDraining) {
-			why = kvslots.ErrPlaceKept
-		}
-		cancel(why)
-	})()
-	err := call.perform(kept, s, call)
+	err := call.perform(keptContext{ctx}, s, call)
 	if errors.Is(err, kvslots.ErrPlaceKept) && !errors.Is(err, wire.ErrDraining) {
 		err = context.Canceled
 	}

@@ -21,12 +21,13 @@ const (
 	OfOrigin  = "origin"  // of a client session
 	OfOwner   = "owner"   // of a lock that no session holds
 	OfRequest = "request" // a request key, with what it belongs to
+	OfResumed = "resumed" // the id of a pool, a nonce and a request key, from which a lease's id is made
 	OfKey     = "key"     // an unknown key, for the log
 )
 
 // HashOf hashes text in a domain: the same text in two domains has two hashes.
 func HashOf[T string | []byte](domain string, text T) Hash {
-	var buffer [64]byte // on the stack; longer texts allocate
+	var buffer [128]byte // on the stack; longer texts allocate
 	sum := sha256.Sum256(append(append(append(buffer[:0], domain...), '/'), text...))
 	return Hash(sum[:16])
 }

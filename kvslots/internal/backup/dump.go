@@ -113,7 +113,7 @@ func writeBarrier(ctx context.Context, js jetstream.JetStream) (uint64, error) {
 }
 
 func message(m *entry.Message) *nats.Msg {
-	out := &nats.Msg{Subject: bucket.SubjectPrefix + m.Key.String(), Header: nats.Header{}, Data: m.Data}
+	out := &nats.Msg{Subject: bucket.SubjectPrefix + m.Key.String(), Header: nats.Header{}, Data: m.Value(nil)}
 	m.Headers(out.Header.Set)
 	return out
 }

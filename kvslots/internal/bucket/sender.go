@@ -25,6 +25,7 @@ type sender struct {
 	// publish reuses these for each write, since PublishMsg copies them.
 	subjects []byte              // of the message and of its answer: one string for both
 	values   map[string][]string // of the header fields
+	value    []byte
 	msg      nats.Msg
 
 	mu      sync.Mutex
@@ -99,7 +100,8 @@ func (s *sender) publish(w *peer.Write) error {
 	s.subjects = s.tokens.append(append(s.subjects, s.prefix...), w.ID)
 	both := string(s.subjects)
 	s.msg.Subject, s.msg.Reply = both[:end], both[end:]
-	s.msg.Data = w.Data
+	s.value = w.Value(s.value[:0])
+	s.msg.Data = s.value
 	return s.nc.PublishMsg(&s.msg)
 }
 

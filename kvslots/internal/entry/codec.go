@@ -17,42 +17,43 @@ import (
 type codec struct {
 	data    []byte // what is written, or what is left to read
 	reading bool
+	begun   bool // a field was written or read
 	unfit   bool // codec cannot write or read this value: use encoding/json
 }
 
 // slot writes or reads a value. After writing, v is what Parse will decode: its times are
 // in whole milliseconds.
 func (c *codec) slot(v *SlotValue) {
-	c.hash(`{"lease":"`, &v.Lease)
-	c.hash(`,"session":"`, &v.Session)
-	c.hash(`,"claimer":"`, &v.Claimer)
-	c.number(`,"ticket":`, &v.Ticket)
-	c.number(`,"gen":`, &v.Generation)
-	c.span(`,"ttl_ms":`, &v.TTL)
-	c.number(`,"fence":`, &v.Fence)
-	c.number(`,"after":`, &v.After)
-	c.text(`,"label":"`, &v.Label)
-	c.text(`,"owner":"`, &v.Owner)
-	c.hash(`,"nonce":"`, &v.Nonce)
-	c.flag(`,"unseen":true`, &v.Unseen)
-	c.hash(`,"origin":"`, &v.Origin)
-	c.hash(`,"request":"`, &v.Request)
-	c.span(`,"asked_ms":`, &v.Asked)
+	c.hash(`"lease":"`, &v.Lease)
+	c.hash(`"session":"`, &v.Session)
+	c.hash(`"claimer":"`, &v.Claimer)
+	c.number(`"ticket":`, &v.Ticket)
+	c.number(`"gen":`, &v.Generation)
+	c.span(`"ttl_ms":`, &v.TTL)
+	c.number(`"fence":`, &v.Fence)
+	c.number(`"after":`, &v.After)
+	c.text(`"label":"`, &v.Label)
+	c.text(`"owner":"`, &v.Owner)
+	c.hash(`"nonce":"`, &v.Nonce)
+	c.flag(`"unseen":true`, &v.Unseen)
+	c.hash(`"origin":"`, &v.Origin)
+	c.hash(`"request":"`, &v.Request)
+	c.span(`"asked_ms":`, &v.Asked)
 	c.end(fits(v) && !v.Claimer.IsZero()) // encoding/json writes a claimer that is zero
 }
 
 func (c *codec) ticket(v *TicketValue) {
-	c.hash(`{"lease":"`, &v.Lease)
-	c.number(`,"gen":`, &v.Generation)
-	c.span(`,"wait_ms":`, &v.Wait)
-	c.number(`,"place":`, &v.Place)
-	c.hash(`,"peer":"`, &v.Peer)
-	c.span(`,"ttl_ms":`, &v.TTL)
-	c.hash(`,"nonce":"`, &v.Nonce)
-	c.flag(`,"spent":true`, &v.Spent)
-	c.hash(`,"origin":"`, &v.Origin)
-	c.hash(`,"request":"`, &v.Request)
-	c.text(`,"label":"`, &v.Label)
+	c.hash(`"lease":"`, &v.Lease)
+	c.number(`"gen":`, &v.Generation)
+	c.span(`"wait_ms":`, &v.Wait)
+	c.number(`"place":`, &v.Place)
+	c.hash(`"peer":"`, &v.Peer)
+	c.span(`"ttl_ms":`, &v.TTL)
+	c.hash(`"nonce":"`, &v.Nonce)
+	c.flag(`"spent":true`, &v.Spent)
+	c.hash(`"origin":"`, &v.Origin)
+	c.hash(`"request":"`, &v.Request)
+	c.text(`"label":"`, &v.Label)
 	c.end(fits(v))
 }
 
@@ -63,24 +64,32 @@ func (c *codec) ticket(v *TicketValue) {
 func fits[V interface{ check() error }](v *V) bool { return (*v).check() == nil }
 
 func (c *codec) end(valid bool) {
-	if !c.field("}", true) || c.reading && len(c.data) > 0 || !valid {
+	if !c.reading {
+		c.data = append(c.data, '}')
+	} else if string(c.data) != "}" {
 		c.unfit = true
 	}
+	c.unfit = c.unfit || !valid
 }
 
 // field writes name if set is true, or reads name if it is next. name is what is the same
 // in every value that has the field. field reports whether the value has it.
 func (c *codec) field(name string, set bool) bool {
+	before := byte('{')
+	if c.begun {
+		before = ','
+	}
 	if !c.reading {
 		if set {
-			c.data = append(c.data, name...)
+			c.data = append(append(c.data, before), name...)
+			c.begun = true
 		}
 		return set
 	}
-	if len(c.data) < len(name) || string(c.data[:len(name)]) != name {
+	if len(c.data) <= len(name) || c.data[0] != before || string(c.data[1:1+len(name)]) != name {
 		return false
 	}
-	c.data = c.data[len(name):]
+	c.data, c.begun = c.data[1+len(name):], true
 	return true
 }
 
@@ -143,18 +152,16 @@ func (c *codec) quoted() []byte {
 	return text
 }
 
-// decodeSlot decodes a slot's value, with encoding/json if the codec cannot.
-func decodeSlot(data []byte) (v SlotValue, err error) {
-	c := codec{data: data, reading: true}
+// decodeSlot decodes a slot's value, whose stamp c has read, with encoding/json if c cannot.
+func decodeSlot(c codec, data []byte) (v SlotValue, err error) {
 	if c.slot(&v); c.unfit {
 		return decode[SlotValue](data)
 	}
 	return v, nil
 }
 
-// decodeTicket decodes a ticket's value, with encoding/json if the codec cannot.
-func decodeTicket(data []byte) (v TicketValue, err error) {
-	c := codec{data: data, reading: true}
+// decodeTicket is decodeSlot for a ticket's value.
+func decodeTicket(c codec, data []byte) (v TicketValue, err error) {
 	if c.ticket(&v); c.unfit {
 		return decode[TicketValue](data)
 	}

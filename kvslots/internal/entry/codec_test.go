@@ -41,9 +41,9 @@ func TestSlotEncoding(t *testing.T) {
 	for range 5000 {
 		v := randomSlot(r)
 		m := wantEncoded(t, r, key, v)
-		wantRead(t, m.Data, decodeSlot)
+		wantRead(t, m.Value(nil), stamped(decodeSlot))
 		for range 3 { // a little wrong
-			wantRead(t, mangled(r, m.Data), decodeSlot)
+			wantRead(t, mangled(r, m.Value(nil)), stamped(decodeSlot))
 		}
 	}
 }
@@ -62,9 +62,9 @@ func TestTicketEncoding(t *testing.T) {
 			v.TTL = randomSlot(r).TTL
 		}
 		m := wantEncoded(t, r, key, v)
-		wantRead(t, m.Data, decodeTicket)
+		wantRead(t, m.Value(nil), stamped(decodeTicket))
 		for range 3 { // a little wrong
-			wantRead(t, mangled(r, m.Data), decodeTicket)
+			wantRead(t, mangled(r, m.Value(nil)), stamped(decodeTicket))
 		}
 	}
 }
@@ -80,7 +80,17 @@ func wantEncoded(t *testing.T, r *rand.Rand, key Key, v any) Message {
 	if string(m.Data) != string(want) {
 		t.Fatalf("%+v is written as\n%s, want\n%s", v, m.Data, want)
 	}
+	m.Author, m.Outlives = r.Uint64N(2)*r.Uint64()>>11, r.Int64N(2)*1795218878144
 	return m
+}
+
+// stamped returns a decoder of values with their stamps.
+func stamped[V any](decoder func(codec, []byte) (V, error)) func([]byte) (V, error) {
+	return func(data []byte) (V, error) {
+		c := codec{data: data, reading: true}
+		c.stamp(new(uint64), new(int64))
+		return decoder(c, data)
+	}
 }
 
 // wantRead compares what a decoder and encoding/json return.
@@ -99,7 +109,7 @@ func wantRead[V interface {
 func TestSlotWithATTLThatOverflows(t *testing.T) {
 	v, _ := json.Marshal(SlotValue{Lease: HashOf("lease", "x"), Claimer: HashOf("x", "y"), Generation: 1, TTL: Span(time.Second)})
 	for _, ms := range []string{"9223372036854", "9223372036855", "18446744073710", "9999999999999999999", "18446744073709551617"} {
-		wantRead(t, []byte(strings.Replace(string(v), `_ms":1000`, `_ms":`+ms, 1)), decodeSlot)
+		wantRead(t, []byte(strings.Replace(string(v), `_ms":1000`, `_ms":`+ms, 1)), stamped(decodeSlot))
 	}
 }
 

@@ -12,18 +12,14 @@ import (
 // an entry may contain, or of what it means, increases it (kvslots/DESIGN.md, "Formats").
 const Format = 1
 
-// The headers of a message (kvslots/DESIGN.md, "The bucket"). JetStream and its
-// KV define the first five, kvslots the others.
+// The headers of a message (kvslots/DESIGN.md, "The bucket"), which JetStream and its KV define.
+// What kvslots has to say about a write is in the value: see Message.Value.
 const (
 	HeaderExpected     = "Nats-Expected-Last-Subject-Sequence"
 	HeaderExpectedLast = "Nats-Expected-Last-Sequence"
 	HeaderTTL          = "Nats-TTL"
 	HeaderOperation    = "KV-Operation"
 	HeaderReason       = "Nats-Marker-Reason" // on the server's own markers
-	HeaderAuthor       = "Kvslots-Author"     // on any entry: a random number that identifies the write
-	HeaderOwner        = "Kvslots-Owner"      // on a slot's purge: a hash of the owner that released the lock
-	HeaderOutlives     = "Kvslots-Outlives"   // on any entry: see Entry.Outlives
-	HeaderCause        = "Kvslots-Cause"      // on a purge: see Cause
 )
 
 // Entry is one message of the bucket's stream.
@@ -35,11 +31,8 @@ type Entry struct {
 	Marker   bool          // the key is free: it was purged, was deleted or has expired
 	TTL      time.Duration // how long it stays in the bucket, counted from Time; 0: for ever
 	Outlives int64         // when the last of the key's earlier values ends, in Unix milliseconds by the leader's clock; 0: none ends after this entry
-	Author   uint64        // see HeaderAuthor
-	Owner    string        // see HeaderOwner
-	Origin   Hash          // of the purge of a configuration or a session: of the client that had made it, which is the marker's value; zero: not known
-	Cause    Cause         // of a purge
-	Fenced   uint64        // of the purge of a slot: the highest fence of the position, which is the marker's value; 0: not known
+	Author   uint64        // a random number that identifies the write; 0: none
+	Mark                   // of a purge
 	Corrupt  error         // why the value could not be decoded; the value is then zero
 
 	Config  ConfigValue
@@ -71,29 +64,21 @@ type Header func(name string) string
 func Parse(key string, revision uint64, at time.Time, header Header, data []byte) Entry {
 	e := Entry{Key: ParseKey(key), Revision: revision, Time: at}
 	e.Previous = parseRevision(header(HeaderExpected))
-	e.Author = parseRevision(header(HeaderAuthor))
-	e.TTL, e.Outlives = parseTTL(header(HeaderTTL)), int64(parseRevision(header(HeaderOutlives)))
+	e.TTL = parseTTL(header(HeaderTTL))
+	c := codec{data: data, reading: true}
+	c.stamp(&e.Author, &e.Outlives)
 	if header(HeaderOperation) != "" || header(HeaderReason) != "" {
 		e.Marker = true
-		e.Cause = parseCause(header(HeaderCause))
-		if owner := header(HeaderOwner); len(owner) <= MaxLabel {
-			e.Owner = owner
-		}
-		switch e.Key.Kind {
-		case Slot:
-			e.Fenced = parseRevision(string(data))
-		case Config, Session:
-			e.Origin, _ = parseHash(data)
-		}
+		e.Mark = decodeMark(c)
 		return e
 	}
 	switch e.Key.Kind {
 	case Config:
 		e.Config, e.Corrupt = decode[ConfigValue](data)
 	case Slot:
-		e.Slot, e.Corrupt = decodeSlot(data)
+		e.Slot, e.Corrupt = decodeSlot(c, data)
 	case Ticket:
-		e.Ticket, e.Corrupt = decodeTicket(data)
+		e.Ticket, e.Corrupt = decodeTicket(c, data)
 	case Session:
 		e.Session, e.Corrupt = decode[SessionValue](data)
 	case Barrier:

@@ -43,15 +43,6 @@ func TestParseMarker(t *testing.T) {
 	}
 }
 
-// The headers of a purge are ignored on a value.
-func TestParseValueWithHeadersOfPurge(t *testing.T) {
-	e := Parse("p."+idA+".cfg", 2, time.Time{}, headers(HeaderOwner, "x", HeaderCause, "expired", HeaderExpected, "1"), []byte(`{"count":2,"gen":9}`))
-	want := Entry{Key: e.Key, Revision: 2, Previous: 1, Config: ConfigValue{Count: 2, Generation: 9}}
-	if !reflect.DeepEqual(e, want) {
-		t.Errorf("got %+v, want %+v", e, want)
-	}
-}
-
 func TestParsePrevious(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"":                     0,
@@ -87,39 +78,65 @@ func TestParseBarrier(t *testing.T) {
 	}
 }
 
-// A slot's marker may name the owner that released it, and the write's author.
-func TestParseOwnerAndAuthor(t *testing.T) {
-	get := headers(HeaderOperation, "PURGE", HeaderOwner, "x", HeaderAuthor, "7")
-	if e := Parse("p."+idB+".s.0", 9, time.Time{}, get, nil); e.Owner != "x" || e.Author != 7 {
-		t.Errorf("got %+v", e)
-	}
-	get = headers(HeaderOperation, "PURGE", HeaderOwner, strings.Repeat("x", MaxLabel+1), HeaderAuthor, "-7")
-	if e := Parse("p."+idB+".s.0", 9, time.Time{}, get, nil); e.Owner != "" || e.Author != 0 {
-		t.Errorf("got %+v", e)
-	}
-}
-
-// The headers say how long an entry lives, and what it outlives.
-func TestParseLife(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"": 0, "1s": time.Second, "610s": 610 * time.Second, "90": 0, "never": 0, "-1s": 0, "99999999999999s": 0,
+// A value begins with the write's author, and the end of earlier values. A purge may have a mark.
+func TestParseStampAndMark(t *testing.T) {
+	purge, slot, config := headers(HeaderOperation, "PURGE"), "p."+idB+".s.0", "p."+idB+".cfg"
+	for _, c := range []struct {
+		key    string
+		header Header
+		data   string
+		want   Entry
+	}{
+		{slot, purge, `{"author":7,"outlives":8,"fence":9,"cause":"evicted","owner":"x"}`, Entry{Author: 7, Outlives: 8, Mark: Mark{Fenced: 9, Cause: Evicted, Owner: "x"}}},
+		{slot, purge, `{"author":7}`, Entry{Author: 7}},
+		{slot, purge, `{"fence":9}`, Entry{Mark: Mark{Fenced: 9}}},
+		{slot, purge, `{"author":-7,"fence":9}`, Entry{}},
+		{slot, purge, `{"author":7,"fence":9,"more":1}`, Entry{Author: 7}},
+		{slot, purge, `{"owner":"` + strings.Repeat("x", MaxLabel+1) + `"}`, Entry{}},
+		{slot, purge, "", Entry{}},
+		{config, purge, `{"author":7,"origin":"` + idA + `"}`, Entry{Author: 7, Mark: Mark{Origin: Hash(ParseKey("n." + idA).Session)}}},
+		{config, none, `{"author":7,"outlives":8,"count":2,"gen":9}`, Entry{Author: 7, Outlives: 8, Config: ConfigValue{Count: 2, Generation: 9}}},
+		{config, none, `{"author":7,"cause":"expired","owner":"x","count":2,"gen":9}`, Entry{Author: 7, Config: ConfigValue{Count: 2, Generation: 9}}},
+		{config, none, `{"count":2,"gen":9,"author":7}`, Entry{Config: ConfigValue{Count: 2, Generation: 9}}},
 	} {
-		e := Parse("p."+idB+".s.0", 9, time.Time{}, headers(HeaderTTL, text, HeaderOutlives, "1795218878144"), nil)
-		if e.TTL != want || e.Outlives != 1795218878144 {
-			t.Errorf("%q: got %v, %d", text, e.TTL, e.Outlives)
+		e := Parse(c.key, 0, time.Time{}, c.header, []byte(c.data))
+		if c.want.Key, c.want.Marker = e.Key, e.Marker; !reflect.DeepEqual(e, c.want) {
+			t.Errorf("%s: got %+v, want %+v", c.data, e, c.want)
 		}
 	}
 }
 
-// Parse reads back the headers that Message.Headers sets.
-func TestMessageHeaders(t *testing.T) {
-	m := Message{Key: ParseKey("p." + idA + ".s.3"), Marker: true, Revision: 5, TTL: 1500 * time.Millisecond, Outlives: 8, Author: 7, Owner: "x"}
-	h := map[string]string{}
-	m.Headers(func(name, value string) { h[name] = value })
-	e := Parse(m.Key.String(), 9, time.Time{}, func(name string) string { return h[name] }, nil)
-	want := Entry{Key: m.Key, Revision: 9, Previous: 5, Marker: true, TTL: 2 * time.Second, Outlives: 8, Author: 7, Owner: "x"}
-	if !reflect.DeepEqual(e, want) {
-		t.Errorf("got %+v, want %+v", e, want)
+// A header says how long an entry lives.
+func TestParseLife(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"": 0, "1s": time.Second, "610s": 610 * time.Second, "90": 0, "never": 0, "-1s": 0, "99999999999999s": 0,
+	} {
+		e := Parse("p."+idB+".s.0", 9, time.Time{}, headers(HeaderTTL, text), nil)
+		if e.TTL != want {
+			t.Errorf("%q: got %v", text, e.TTL)
+		}
+	}
+}
+
+// Parse reads back what Message.Headers and Message.Value write.
+func TestMessage(t *testing.T) {
+	purge := NewPurge(ParseKey("p."+idA+".s.3"), 5, 1500*time.Millisecond)
+	purge.Mark = Mark{Fenced: 9, Cause: Expired, Owner: "x"}
+	barrier := NewMessage(ParseKey("b."+idA), BarrierValue{}, 5, 2*time.Second)
+	for _, m := range []Message{purge, barrier} {
+		for _, stamp := range []uint64{0, 7} {
+			m.Author, m.Outlives = stamp, int64(stamp)
+			h := map[string]string{}
+			m.Headers(func(name, value string) { h[name] = value })
+			e := Parse(m.Key.String(), 9, time.Time{}, func(name string) string { return h[name] }, m.Value(nil))
+			want := Entry{
+				Key: m.Key, Revision: 9, Previous: e.Previous, Marker: m.Marker, TTL: 2 * time.Second,
+				Outlives: m.Outlives, Author: m.Author, Mark: m.Mark,
+			}
+			if !reflect.DeepEqual(e, want) {
+				t.Errorf("got %+v, want %+v", e, want)
+			}
+		}
 	}
 }
 
@@ -136,27 +153,25 @@ func TestParseForeign(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, key := range []string{"p." + idA + ".cfg", "p." + idA + ".s.0", "p." + idA + ".w." + idB + ".1", "n." + idA, "b." + idA, "x"} {
-		f.Add(key, "", "", "5", "", "610s", "", []byte(`{"count":1,"gen":2,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+
+		f.Add(key, "", "", "5", "610s", []byte(`{"count":1,"gen":2,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+
 			`","ttl_ms":1000,"wait_ms":5,"kind":"peer","idle_ms":7,"prev":3,"fence":4,"label":"x"}`))
-		f.Add(key, "", "", "5", "", "610s", "", []byte(`{"gen":4,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+`","peer":"`+idA+
+		f.Add(key, "", "", "5", "610s", []byte(`{"gen":4,"lease":"`+idA+`","session":"`+idB+`","claimer":"`+idB+`","peer":"`+idA+
 			`","ttl_ms":1000,"wait_ms":5,"kind":"client","idle_ms":7,"idled_ms":6,"origin":"`+idA+
 			`","name":"x","limit":2,"nonce":"`+idB+`","unseen":true,"spent":true}`))
-		f.Add(key, "", "", "", "", "never", "1795218878144", []byte(`{"gen":3,"lease":"`+idA+`","session":"`+idB+
+		f.Add(key, "", "", "", "never", []byte(`{"gen":3,"lease":"`+idA+`","session":"`+idB+
 			`","ttl_ms":1000,"wait_ms":5,"kind":"client","idle_ms":7,"idled_ms":7,"name":"x","limit":1,"lock":true}`))
-		f.Add(key, "PURGE", "expired", "5", "4", "120s", "", []byte(nil))
-		f.Add(key, "", "", "5", "", "610s", "", []byte(`{"count":3,"gen":2,"title":"screens","out":[{"n":-1},{"n":2,"reason":"broken"}]}`))
-		f.Add(key, "", "", "5", "", "610s", "", []byte(`{"count":3,"gen":2,"out":[{"n":2},{"n":2}]}`))
-		f.Add(key, "PURGE", "", "5", "4", "120s", "1795218878144", []byte(nil))
-		f.Add(key, "PURGE", "", "5", idA, "120s", "", []byte(nil))
-		f.Add(key, "", "MaxAge", "", "", "2m0s", "", []byte(nil))
-		f.Add(key, "", "", "x", "-1", "-1s", "x", []byte(`{"count":1e9,"gen":-1,"ttl_ms":1e300,"lease":null}`))
+		f.Add(key, "PURGE", "expired", "5", "120s", []byte(nil))
+		f.Add(key, "", "", "5", "610s", []byte(`{"count":3,"gen":2,"title":"screens","out":[{"n":-1},{"n":2,"reason":"broken"}]}`))
+		f.Add(key, "", "", "5", "610s", []byte(`{"count":3,"gen":2,"out":[{"n":2},{"n":2}]}`))
+		f.Add(key, "PURGE", "", "5", "120s", []byte(nil))
+		f.Add(key, "PURGE", "", "5", "120s", []byte(`{"author":7,"outlives":8,"fence":9,"origin":"`+idA+`","cause":"evicted","owner":"x"}`))
+		f.Add(key, "", "MaxAge", "", "2m0s", []byte(nil))
+		f.Add(key, "", "", "x", "-1s", []byte(`{"count":1e9,"gen":-1,"ttl_ms":1e300,"lease":null}`))
 	}
-	f.Fuzz(func(t *testing.T, key, operation, reason, expected, number, ttl, outlives string, data []byte) {
+	f.Fuzz(func(t *testing.T, key, operation, reason, expected, ttl string, data []byte) {
 		h := http.Header{}
 		h[HeaderOperation], h[HeaderReason] = []string{operation}, []string{reason}
-		h[HeaderExpected] = []string{expected}
-		h[HeaderTTL], h[HeaderOutlives] = []string{ttl}, []string{outlives}
-		h[HeaderOwner], h[HeaderAuthor], h[HeaderCause] = []string{number}, []string{number}, []string{reason}
+		h[HeaderExpected], h[HeaderTTL] = []string{expected}, []string{ttl}
 		get := func(name string) string { return h[name][0] }
 		e := Parse(key, 10, time.Unix(0, 0), get, data)
 		if e.Marker != (operation != "" || reason != "") {
@@ -168,8 +183,8 @@ func FuzzParse(f *testing.F) {
 		if e.Marker && e.Corrupt != nil {
 			t.Fatal("a marker is corrupt")
 		}
-		if !e.Marker && (e.Owner != "" || e.Cause != NoCause) {
-			t.Fatal("an entry that is no marker has an owner that released it, or a cause")
+		if !e.Marker && e.Mark != (Mark{}) {
+			t.Fatal("an entry that is no marker has a mark")
 		}
 		if e.Key.Kind == Foreign && !e.Marker && e.Corrupt == nil {
 			t.Fatal("a foreign entry is not corrupt")

@@ -19,15 +19,14 @@ const (
 // Message is one write to the bucket, before it is sent.
 type Message struct {
 	Key      Key
-	Data     []byte
-	Marker   bool // a purge: the key is free afterwards
+	Data     []byte // the value without its stamp: see Value; nil of a purge
+	Marker   bool   // a purge: the key is free afterwards
 	Expect   Expect
 	Revision uint64
 	TTL      time.Duration // how long the message stays in the bucket; 0: for ever
 	Outlives int64         // see Entry.Outlives
-	Author   uint64        // see HeaderAuthor
-	Owner    string        // see HeaderOwner
-	Cause    Cause         // of a purge
+	Author   uint64        // see Entry.Author
+	Mark                   // of a purge
 }
 
 // NewMessage returns the message that writes a value to a key whose last
@@ -70,21 +69,8 @@ func (m *Message) Headers(set func(name, value string)) {
 	if m.TTL > 0 {
 		set(HeaderTTL, FormatTTL(m.TTL))
 	}
-	if m.Outlives != 0 {
-		set(HeaderOutlives, strconv.FormatInt(m.Outlives, 10))
-	}
-	if m.Author != 0 {
-		set(HeaderAuthor, strconv.FormatUint(m.Author, 10))
-	}
-	if !m.Marker {
-		return
-	}
-	set(HeaderOperation, "PURGE")
-	if m.Cause != NoCause {
-		set(HeaderCause, m.Cause.String())
-	}
-	if m.Owner != "" {
-		set(HeaderOwner, m.Owner)
+	if m.Marker {
+		set(HeaderOperation, "PURGE")
 	}
 }
 

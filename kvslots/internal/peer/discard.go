@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -47,10 +46,10 @@ func (k *kernel) purge(key entry.Key, revision uint64) entry.Message {
 	}
 	if key.Kind == entry.Slot {
 		if s := k.view.Pool(key.Pool).Slot(key.N); s != nil {
-			m.Data = strconv.AppendUint(nil, s.Fenced(), 10)
+			m.Fenced = s.Fenced()
 		}
-	} else if origin := k.view.OriginOf(key); !origin.IsZero() {
-		m.Data = []byte(origin.String())
+	} else {
+		m.Origin = k.view.OriginOf(key)
 	}
 	return m
 }

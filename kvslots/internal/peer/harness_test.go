@@ -208,7 +208,7 @@ func (h *harness) lose(above uint64) {
 func (h *harness) entry(m *entry.Message, revision uint64) entry.Entry {
 	header := map[string]string{}
 	m.Headers(func(name, value string) { header[name] = value })
-	return entry.Parse(m.Key.String(), revision, h.wall(h.now), func(name string) string { return header[name] }, m.Data)
+	return entry.Parse(m.Key.String(), revision, h.wall(h.now), func(name string) string { return header[name] }, m.Value(nil))
 }
 
 func (h *harness) ack(id uint64, o peer.Outcome, revision uint64) {

@@ -14,7 +14,7 @@ import (
 func (s *stream) send(m entry.Message) *entry.Entry {
 	headers := map[string]string{}
 	m.Headers(func(name, value string) { headers[name] = value })
-	e := entry.Parse(m.Key.String(), 0, time.Time{}, func(name string) string { return headers[name] }, m.Data)
+	e := entry.Parse(m.Key.String(), 0, time.Time{}, func(name string) string { return headers[name] }, m.Value(nil))
 	return s.put(e)
 }
 

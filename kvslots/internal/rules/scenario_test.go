@@ -240,11 +240,9 @@ func (s *scenario) outlive(o options) {
 	}
 	s.view.Outlive(&m)
 	s.printf("lives for %v", m.TTL)
-	m.Headers(func(name, value string) {
-		if name == entry.HeaderOutlives {
-			s.printf(", %s: now + %v", name, time.UnixMilli(m.Outlives).Sub(s.stream.time()))
-		}
-	})
+	if m.Outlives != 0 {
+		s.printf(", outlives: now + %v", time.UnixMilli(m.Outlives).Sub(s.stream.time()))
+	}
 	s.printf("\n")
 }
 

@@ -163,7 +163,7 @@ func (v *server) publish(w *peer.Write) (a peer.Ack, answered bool) {
 
 // message converts a peer's write to the form in which the server receives it.
 func message(m *entry.Message) stream.Message {
-	out := stream.Message{Key: m.Key.String(), Data: m.Data}
+	out := stream.Message{Key: m.Key.String(), Data: m.Value(nil)}
 	m.Headers(func(name, value string) {
 		switch name {
 		case entry.HeaderExpected:

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
@@ -211,7 +210,7 @@ func (c *feedCheck) count() (n feedCounts) {
 		known[sequence] = e.Stored
 	}
 	for sequence, m := range known {
-		if author := m.Header.Get(entry.HeaderAuthor); author != "" {
+		if author := m.Header.Get(headerAuthor); author != "" {
 			stored[author] = sequence
 		}
 		if _, fed := c.all[sequence]; !fed && sequence <= c.last && m.Header.Reason != "" {

@@ -101,9 +101,9 @@ func TestFeedHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	write := expecting(put("a.b", "1s"), 0)
-	write.Header.Other = map[string]string{entry.HeaderAuthor: "7", entry.HeaderOutlives: "8"}
+	write.Header.Other = map[string]string{headerAuthor: "7", "Test-Other": "8"}
 	purge := purgeOf("a.b", 1001, "90s")
-	purge.Header.Other = map[string]string{entry.HeaderOwner: "me", "Nats-Sequence": "1", "Nats-Last-Sequence": "2"}
+	purge.Header.Other = map[string]string{"Test-Owner": "me", "Nats-Sequence": "1", "Nats-Last-Sequence": "2"}
 	for _, want := range []struct {
 		write   *stream.Message // nil for the server's own marker
 		headers map[string][]string
@@ -111,15 +111,15 @@ func TestFeedHeaders(t *testing.T) {
 	}{
 		{&write, map[string][]string{
 			"Nats-Stream": {feedStream}, "Nats-Subject": {"$KV.kvslots.a.b"}, "Nats-Sequence": {"1000"}, "Nats-Last-Sequence": {"0"},
-			entry.HeaderExpected: {"0"}, entry.HeaderTTL: {"1s"}, entry.HeaderAuthor: {"7"}, entry.HeaderOutlives: {"8"},
+			entry.HeaderExpected: {"0"}, entry.HeaderTTL: {"1s"}, headerAuthor: {"7"}, "Test-Other": {"8"},
 		}, ""},
 		{nil, map[string][]string{
 			"Nats-Stream": {feedStream}, "Nats-Subject": {"$KV.kvslots.a.b"}, "Nats-Sequence": {"1001"}, "Nats-Last-Sequence": {"1000"},
 			entry.HeaderReason: {"MaxAge"}, entry.HeaderTTL: {"1h0m0s"},
-		}, entry.HeaderAuthor},
+		}, headerAuthor},
 		{&purge, map[string][]string{ // with headers that were meant to look like the server's
 			"Nats-Sequence": {"1", "1002"}, "Nats-Last-Sequence": {"2", "1001"},
-			entry.HeaderOperation: {"PURGE"}, entry.HeaderTTL: {"90s"}, entry.HeaderExpected: {"1001"}, entry.HeaderOwner: {"me"},
+			entry.HeaderOperation: {"PURGE"}, entry.HeaderTTL: {"90s"}, entry.HeaderExpected: {"1001"}, "Test-Owner": {"me"},
 		}, entry.HeaderReason},
 	} {
 		if want.write != nil {

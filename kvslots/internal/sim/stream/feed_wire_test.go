@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
 
@@ -44,7 +43,10 @@ func (e feedEntry) same(f feedEntry) bool {
 	return describe(e.Stored) == describe(f.Stored) && e.Time.Equal(f.Time) && e.last == f.last
 }
 
-func (e feedEntry) author() string { return e.Header.Get(entry.HeaderAuthor) }
+// headerAuthor identifies a write of these tests.
+const headerAuthor = "Test-Author"
+
+func (e feedEntry) author() string { return e.Header.Get(headerAuthor) }
 
 // answer is an answer to a write, in the order of the channel.
 type answer struct {
@@ -232,7 +234,7 @@ func (w *wire) write(keys int) {
 	if w.random.IntN(40) == 0 {
 		m = expecting(put("e."+author, "1s"), 0) // is left to expire
 	}
-	m.Header.Other = map[string]string{entry.HeaderAuthor: author}
+	m.Header.Other = map[string]string{headerAuthor: author}
 	msg := (&realStream{name: feedStream}).message(m)
 	msg.Reply = w.replies + author
 	w.free--

@@ -65,6 +65,7 @@ func TestBorrowAllOrNothing(t *testing.T) {
 
 // While it waits for one slot, the leases of the others are renewed.
 func TestBorrowAllRenews(t *testing.T) {
+	besideOthers(t)
 	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	first, last := uuid.UUID{1}, uuid.UUID{2}
 	for pool, count := range map[uuid.UUID]int{first: 1, last: 0} {

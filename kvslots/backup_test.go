@@ -209,6 +209,7 @@ func TestRestoreUnderPeers(t *testing.T) {
 
 // A lease ends when it would have ended without the restore.
 func TestRestoredLeaseEnds(t *testing.T) {
+	besideOthers(t)
 	srv := natstest.Start(t, "")
 	s := openPeers(t, srv, 1)[0]
 	pool := newPool(t, s, 1)

@@ -15,6 +15,7 @@ import (
 // On a cluster with a replicated bucket, peers at different servers are one semaphore,
 // also while the stream's leader changes.
 func TestReplicated(t *testing.T) {
+	besideOthers(t)
 	cluster := natstest.StartCluster(t)
 	nc := cluster.Connect()
 	runHistory(t, setting{

@@ -21,6 +21,7 @@ import (
 // A restart on the same directory keeps every pool and every lease with its remaining
 // time.
 func TestRestartKeepsLeases(t *testing.T) {
+	besideOthers(t)
 	dir := t.TempDir()
 	srv := natstest.Start(t, dir, syncAlways)
 	s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger()})
@@ -62,6 +63,7 @@ func syncAlways(o *server.Options) { o.SyncAlways = true }
 
 // The server restarts many times under load. Every answer to a client stays true.
 func TestServerRestarts(t *testing.T) {
+	besideOthers(t)
 	srv := natstest.Start(t, t.TempDir(), syncAlways)
 	var stores []*Store
 	for range 2 {

@@ -458,5 +458,6 @@ func logRemains(t *testing.T, stores []*Store) {
 var eventually = natstest.Eventually
 
 func TestOneSemaphoreManyPeers(t *testing.T) {
+	besideOthers(t)
 	runHistory(t, setting{peers: 3, clients: 50, pools: 40, length: *historyTime, seed: *historySeed})
 }

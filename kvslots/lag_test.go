@@ -111,6 +111,7 @@ func breakFeeds(ctx context.Context, stores []*Store, r *rand.Rand) {
 // Peers whose feed is delayed, loses entries and breaks at random are still a correct
 // semaphore.
 func TestLaggingViews(t *testing.T) {
+	besideOthers(t)
 	runHistory(t, setting{
 		peers: 3, clients: 30, pools: 30, hook: lagBehind, disturb: breakFeeds, length: *historyTime, seed: *historySeed,
 	})

@@ -53,6 +53,7 @@ func TestMetricsAreComplete(t *testing.T) {
 
 // Every peer measures the whole bucket, and counts its own actions.
 func TestMetrics(t *testing.T) {
+	besideOthers(t)
 	srv := natstest.Start(t, "")
 	stores := openPeers(t, srv, 2)
 	s, other := stores[0], stores[1]

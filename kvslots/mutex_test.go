@@ -132,6 +132,7 @@ func TestMutexLost(t *testing.T) {
 
 // The context of the work under a lease ends before the lease, if nothing renews that.
 func TestContextEndsBeforeTheLease(t *testing.T) {
+	besideOthers(t)
 	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	pool := newPool(t, s, 1)
 	l, err := s.Borrow(t.Context(), pool, 2*time.Second, 0)

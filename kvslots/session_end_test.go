@@ -165,6 +165,7 @@ func waitBy(ctx context.Context, peers []*Store, at int, session string, r Resou
 // A session lives while any call at any peer uses it, and ends when it has been idle for
 // its idle time.
 func TestIdleTime(t *testing.T) {
+	besideOthers(t)
 	const idle = time.Second
 	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 3)

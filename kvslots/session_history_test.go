@@ -252,11 +252,13 @@ func (u *user) token(key int) string {
 // Sessions at three peers make random calls on locks and semaphores, and end. Their
 // history is linearizable.
 func TestSessionsManyPeers(t *testing.T) {
+	besideOthers(t)
 	runKeyHistory(t, setting{length: *historyTime / 4, seed: *historySeed})
 }
 
 // The same on a cluster with a replicated bucket.
 func TestSessionsReplicated(t *testing.T) {
+	besideOthers(t)
 	cluster := natstest.StartCluster(t)
 	runKeyHistory(t, setting{
 		replicas: 3, length: *historyTime / 4, seed: *historySeed,

@@ -20,6 +20,7 @@ var stormRounds = flag.Int("storm", 4, "rounds of the boundary storm")
 // Of renewals that arrive around the deadline, an acknowledged one is never lost, and a
 // lease that has ended is never renewed.
 func TestBoundaryStorm(t *testing.T) {
+	besideOthers(t)
 	peers := openPeers(t, natstest.Start(t, ""), 3)
 	pool := newPool(t, peers[0], 300)
 	var renewed, refused, unknown int
@@ -86,6 +87,7 @@ func kept(t *testing.T, s *Store, pool uuid.UUID, l, again *Lease) {
 // The peer that granted a lease ends it at its time; if that peer is dead, another one
 // ends it a second later.
 func TestExpiry(t *testing.T) {
+	besideOthers(t)
 	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 2)
 	pool := newPool(t, peers[0], 1)

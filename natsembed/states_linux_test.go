@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -227,17 +228,24 @@ func TestEveryStateStarts(t *testing.T) {
 			}
 			t.Logf("%d states", len(s.all))
 			checked := 0
+			var starts sync.WaitGroup
+			places := make(chan struct{}, 8) // a start waits for the disk most of the time
 			for i, state := range s.all {
 				for _, dir := range append(torn(t, state), state) {
-					if err := startFrom(t, dir, task != "first start", backup); err != nil {
-						t.Errorf("state %d of %d, %s: %v", i, len(s.all), filepath.Base(dir), err)
-					}
+					places <- struct{}{}
 					checked++
-					if err := os.RemoveAll(dir); err != nil {
-						t.Fatal(err)
-					}
+					starts.Go(func() {
+						defer func() { <-places }()
+						if err := startFrom(t, dir, task != "first start", backup); err != nil {
+							t.Errorf("state %d of %d, %s: %v", i, len(s.all), filepath.Base(dir), err)
+						}
+						if err := os.RemoveAll(dir); err != nil {
+							t.Error(err)
+						}
+					})
 				}
 			}
+			starts.Wait()
 			t.Logf("%d starts", checked)
 		})
 	}

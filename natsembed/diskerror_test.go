@@ -72,6 +72,7 @@ func TestReportedWriteError(t *testing.T) {
 // the flush fails. The Flusher's own flush succeeds, and later nats-server reports the error.
 // Then the power is cut: everything that was reported to clients survives.
 func TestModelledDiskErrors(t *testing.T) {
+	t.Parallel() // waits most of the time
 	failures := 2
 	if os.Getenv("KVSLOTS_SOAK") != "" {
 		failures = 50

@@ -12,6 +12,7 @@ import (
 
 // Every flushed block has a link, and the links of removed blocks are dropped.
 func TestLinksFollowTheBlocks(t *testing.T) {
+	t.Parallel() // waits most of the time
 	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
 	js := likeTheBucket(t, srv)
 	for round := range 4 {

@@ -389,6 +389,7 @@ func recovered(t *testing.T, dir string, f *facts) error {
 // model of the disk. Everything that was reported to them survives, and no slot is lent
 // twice.
 func TestModelledPowerCuts(t *testing.T) {
+	t.Parallel()
 	cuts := 10
 	if os.Getenv("KVSLOTS_SOAK") != "" {
 		cuts = 330
@@ -404,6 +405,7 @@ func TestModelledPowerCuts(t *testing.T) {
 // The test above can fail: without the links, or without waiting for the flush, it
 // finds losses.
 func TestModelledPowerCutsFindLosses(t *testing.T) {
+	t.Parallel()
 	const cuts = 200 // far more than a loss needs
 	for _, w := range weaknesses {
 		t.Run(w.name, func(t *testing.T) {

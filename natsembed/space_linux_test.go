@@ -17,6 +17,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
@@ -80,15 +81,10 @@ func publishUntilNoRoom(t *testing.T, srv *Server, js jetstream.JetStream, text 
 func wantRecovered(t *testing.T, srv *Server, js jetstream.JetStream, acknowledged uint64) {
 	t.Helper()
 	wantRoom(t, srv, "")
-	for deadline := time.Now().Add(time.Minute); ; {
+	kvslotstest.Eventually(t, "a write is taken", func() bool {
 		_, err := js.Publish(t.Context(), "s", []byte("again"))
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+		return err == nil
+	})
 	if srv.Flusher() != nil {
 		flushed(t, srv)
 	}
@@ -100,6 +96,7 @@ func wantRecovered(t *testing.T, srv *Server, js jetstream.JetStream, acknowledg
 // A server whose disk was full restarts once there is space, with all acknowledged
 // writes.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	for _, sync := range []Sync{SyncGroup, SyncAlways, SyncInterval} {
 		t.Run(string(sync), func(t *testing.T) {
 			mount := smallDisk(t)
@@ -148,6 +145,7 @@ func TestStartOnFullDisk(t *testing.T) {
 // A server that fills most of its disk itself still takes writes, and starts again.
 // (nats-server's own limit, three quarters of the disk, would refuse all writes.)
 func TestMostOfTheDisk(t *testing.T) {
+	t.Parallel()
 	const size, count = 10_000, 1350 // of 16 MiB
 	cfg := Config{DataDir: filepath.Join(smallDisk(t), "data"), Sync: SyncGroup}
 	srv := startServer(t, cfg)

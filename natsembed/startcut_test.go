@@ -110,6 +110,7 @@ func (d *disk) cutWithinStart(t *testing.T, dir string, random *rand.Rand) (left
 // After a kill, nats-server removes and rewrites blocks while it recovers a stream. A
 // power cut within the start, after any number of kills within starts, loses nothing.
 func TestModelledCutsWithinAStart(t *testing.T) {
+	t.Parallel() // waits most of the time
 	cuts := 3
 	if os.Getenv("KVSLOTS_SOAK") != "" {
 		cuts = 200
@@ -124,6 +125,7 @@ func TestModelledCutsWithinAStart(t *testing.T) {
 
 // The test above can fail: if the start flushes nothing, it finds losses.
 func TestModelledCutsWithinAStartFindLosses(t *testing.T) {
+	t.Parallel() // waits most of the time
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("KVSLOTS_SOAK is not set; a loss may take a minute")
 	}

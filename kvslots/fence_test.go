@@ -16,7 +16,7 @@ func TestFencesOutliveLostTail(t *testing.T) {
 	dir, earlier := t.TempDir(), t.TempDir()
 	open := func(dir string) (*natstest.Server, *Store) {
 		srv := natstest.Start(t, dir, syncAlways)
-		s, err := Open(t.Context(), srv.Connect(), Config{Sole: true, Logger: logtest.Logger()})
+		s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}

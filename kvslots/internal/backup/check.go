@@ -9,13 +9,17 @@ import (
 )
 
 // maxAhead is how far a clock may have been ahead when it gave the bucket its first revision,
-// or a claim its fence. Both stay when the clock is corrected, so it is generous.
+// which stays when the clock is corrected, so it is generous.
 const maxAhead = 366 * 24 * time.Hour
 
 // maxReplicas is JetStream's highest number of replicas.
 const maxReplicas = 5
 
-// highest returns the highest revision and fence that a bucket can have at a time. Revisions
+// highFence is above each fence of a clock before the year 2112, and far enough below
+// entry.MaxFence for all that follow.
+const highFence = entry.MaxFence / 2
+
+// highest returns the highest revision that a bucket can have at a time. Revisions
 // begin with the microseconds since 1970, and fewer entries than one per microsecond are
 // written. A bucket that begins with a much higher one could not be started: nats-server
 // uses the high bits for flags.
@@ -38,7 +42,7 @@ func (b *Backup) check() error {
 	for i := range b.Entries {
 		e := &entries[i]
 		*e = b.Entries[i].parse()
-		if err := b.checkEntry(&b.Entries[i], e, after, top); err != nil {
+		if err := b.checkEntry(&b.Entries[i], e, after); err != nil {
 			return fmt.Errorf("line %d: %w", i+2, err)
 		}
 		if keys[e.Key] {
@@ -71,7 +75,7 @@ func positions(pool *entry.ConfigValue, slot *entry.Entry) int {
 }
 
 // checkEntry checks an entry that follows that of the revision after.
-func (b *Backup) checkEntry(e *Entry, parsed *entry.Entry, after, top uint64) error {
+func (b *Backup) checkEntry(e *Entry, parsed *entry.Entry, after uint64) error {
 	switch {
 	case e.Revision <= after || e.Revision > b.Revision:
 		return fmt.Errorf("revision must be above that of the line before, and at most %d, the revision of the backup", b.Revision)
@@ -81,10 +85,8 @@ func (b *Backup) checkEntry(e *Entry, parsed *entry.Entry, after, top uint64) er
 		return parsed.Corrupt
 	case !isKept(parsed):
 		return errors.New("no pool, slot or client's session")
-	case parsed.Slot.After > top:
-		return fmt.Errorf("after must be at most %d, a year after the time of the backup in microseconds since 1970", top)
-	case parsed.Fence() > top:
-		return fmt.Errorf("fence must be at most %d, a year after the time of the backup in microseconds since 1970", top)
+	case parsed.Slot.After > highFence || parsed.Fence() > highFence:
+		return fmt.Errorf("after and fence must be at most %d", highFence)
 	}
 	if err := checkName(parsed); err != nil {
 		return err

@@ -76,6 +76,9 @@ func load(b *Backup, now time.Time) (*rules.View, []entry.Entry) {
 	view, entries := rules.New(), make([]entry.Entry, len(b.Entries))
 	for i := range b.Entries {
 		entries[i] = b.Entries[i].parse()
+		if e := &entries[i]; e.Key.Kind == entry.Slot && e.Slot.After == 0 && e.Slot.Fence == 0 {
+			e.Slot.Fence = e.Revision // in a bucket without a format number
+		}
 		view.Apply(&entries[i], max(0, now.Sub(entries[i].Time)), epoch)
 		view.Touched() // otherwise each entry settles all pools before it again
 	}

@@ -2,7 +2,7 @@ package entry
 
 // Mark is what the marker of a purge says.
 type Mark struct {
-	Fenced uint64 // of the purge of a slot: the highest fence of the position; 0: not known
+	Fenced uint64 // of the purge of a slot: the highest fence that its peer knew; 0: not known
 	Origin Hash   // of the purge of a configuration or a session: of the client that had made it; zero: not known
 	Cause  Cause
 	Owner  string // of the purge of a slot: a hash of the owner that released the lock

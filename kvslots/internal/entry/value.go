@@ -111,7 +111,7 @@ type SlotValue struct {
 	Generation uint64 `json:"gen"`
 	TTL        Span   `json:"ttl_ms"`
 	Fence      uint64 `json:"fence,omitempty"` // 0 in a lease's first write, the claim: see Entry.Fence
-	After      uint64 `json:"after,omitempty"` // of a claim: the fence is above it; 0 in those of the release before
+	After      uint64 `json:"after,omitempty"` // of a claim: the highest fence that its peer knew, at least 1
 	Label      string `json:"label,omitempty"`
 	Owner      string `json:"owner,omitempty"`    // of a lock that no session holds
 	Nonce      Hash   `json:"nonce,omitzero"`     // the token is derived from it and the session's id

@@ -46,7 +46,7 @@ func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool 
 	b.p.counters.Claims++
 	value := entry.SlotValue{
 		Lease: lease, Session: b.session, Claimer: b.p.self.id, Ticket: b.ticket.place, Generation: generation,
-		After: b.p.view.FenceAfter(s, b.p.cfg.Sole), TTL: entry.Span(b.ttl), Label: b.label, Owner: b.owner, Nonce: nonce, Unseen: b.enqueued(), Origin: b.origin, Request: b.request,
+		After: b.p.view.Fenced(), TTL: entry.Span(b.ttl), Label: b.label, Owner: b.owner, Nonce: nonce, Unseen: b.enqueued(), Origin: b.origin, Request: b.request,
 	}
 	if !b.request.IsZero() {
 		value.Asked = value.TTL

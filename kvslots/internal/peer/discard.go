@@ -45,9 +45,7 @@ func (k *kernel) purge(key entry.Key, revision uint64) entry.Message {
 		k.view.Outlive(&m)
 	}
 	if key.Kind == entry.Slot {
-		if s := k.view.Pool(key.Pool).Slot(key.N); s != nil {
-			m.Fenced = s.Fenced()
-		}
+		m.Fenced = k.view.Fenced()
 	} else {
 		m.Origin = k.view.OriginOf(key)
 	}

@@ -131,7 +131,7 @@ func TestClaimBesideOneOfItsKey(t *testing.T) {
 	h.feed(claimed)
 	h.settle()
 	h.pass(time.Second)
-	if g := h.granted(call).Grant; g.Lease != value.Lease || g.Fence != claimed.Revision {
+	if g := h.granted(call).Grant; g.Lease != value.Lease || g.Fence != claimed.Fence() {
 		t.Errorf("granted %+v; want the lease of the other peer", g)
 	}
 	if s := h.inspect(b.Pool); s.InUse != 1 {

@@ -48,7 +48,7 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 		s.Granted = s.seen
 	}
 	s.Value, s.Fence, s.excluded, s.void = e.Slot, e.Fence(), false, false
-	s.fenced = max(s.fenced, s.Fence, e.Fenced)
+	v.fenced = max(v.fenced, s.Fence, e.Fenced)
 	s.sweepDue = false
 	p.requests.add(s)
 	v.setHolder(s, e.Slot.Session)

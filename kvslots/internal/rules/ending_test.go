@@ -62,12 +62,12 @@ func TestEndAt(t *testing.T) {
 	}
 
 	s.now += 8 * time.Second
-	first, renewed := slot.Revision, slot.Value
-	renewed.Fence = slot.Fence
+	first, fence, renewed := slot.Revision, slot.Fence, slot.Value
+	renewed.Fence = fence
 	feed(s, v, claim(0, renewed))
 	v.EndAt(slot, first, start) // ignored: the lease was renewed since
 	wantDue(t, v, start.Add(18*time.Second+rules.Slack))
-	if slot.Fence != first || slot.Granted != start {
+	if slot.Fence != fence || slot.Granted != start {
 		t.Errorf("renewed, it has fence %d and began at %v", slot.Fence, slot.Granted)
 	}
 	feed(s, v, marker(rules.SlotKey(p.ID, 0)))

@@ -1,15 +1,6 @@
 package rules
 
-// FenceAfter returns SlotValue.After of a claim of a position, whose slot may be nil. byClock is
-// unset if a peer of the release before may be alive, for which the fence of a claim is its
-// revision: then After is 0, unless that would be below an earlier fence.
-func (v *View) FenceAfter(s *Slot, byClock bool) uint64 {
-	var last uint64
-	if s != nil {
-		last = s.fenced
-	}
-	if !byClock && last <= v.Revision {
-		return 0
-	}
-	return max(last, 1)
-}
+// Fenced returns the highest fence that the view knows of any slot, at least 1. A claim names it,
+// and has a higher fence, whatever the leader's clock says; a slot's marker passes it on. It does
+// not differ by slot: so it outlives the markers of a slot that is not used for a while.
+func (v *View) Fenced() uint64 { return max(v.fenced, 1) }

@@ -7,29 +7,28 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// A claim names the highest fence of its position, which a marker tells to a view that has not
-// seen the lease. Where the fence of a claim is its revision, a claim names none, unless its
-// revision would be below an earlier fence.
-func TestFenceAfter(t *testing.T) {
+// A claim names the highest fence of all slots, which a marker tells to a view that has not seen
+// the lease.
+func TestFenced(t *testing.T) {
 	s, v, loaded := newStream(), newView(), newView()
-	want := func(v *rules.View, byClock bool, want uint64) {
+	want := func(v *rules.View, want uint64) {
 		t.Helper()
-		if got := v.FenceAfter(v.Pool(poolID(1)).Slot(0), byClock); got != want {
+		if got := v.Fenced(); got != want {
 			t.Errorf("a claim names %d, want %d", got, want)
 		}
 	}
 	feed(s, v, config(poolID(1), 4, 1))
-	want(v, true, 1)
-	want(v, false, 0)
+	want(v, 1)
 	feed(s, v, claim(0, entry.SlotValue{Lease: leaseID(1), After: 1}))
 	fence := uint64(s.time().UnixMicro())
-	want(v, true, fence)
-	want(v, false, fence) // above every revision
-	feed(s, v, claim(0, entry.SlotValue{Lease: leaseID(2), Fence: fence - 1}))
-	want(v, true, fence)
+	want(v, fence)
+	feed(s, v, claim(1, entry.SlotValue{Lease: leaseID(2), Fence: fence - 1}))
+	want(v, fence)
 	purge := marker(rules.SlotKey(poolID(1), 0))
 	purge.Fenced = fence + 1
 	feed(s, loaded, config(poolID(1), 4, 1))
 	loaded.Apply(s.write(purge), 0, s.instant())
-	want(loaded, true, fence+1)
+	want(loaded, fence+1)
+	loaded.Forget(s.instant().Add(rules.Guard))
+	want(loaded, fence+1)
 }

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -291,7 +292,7 @@ func (s *scenario) slot(slot *rules.Slot) string {
 	case !slot.Value.Session.IsZero():
 		verdict = "of " + s.names[slot.Value.Session] + ", " + verdict
 	}
-	return fmt.Sprintf("lease %s at %d, fence %d, ticket %d, %s", s.names[slot.Value.Lease], slot.Revision, slot.Fence, slot.Value.Ticket, verdict)
+	return fmt.Sprintf("lease %s at %d, fence %d, ticket %d, %s", s.names[slot.Value.Lease], slot.Revision, cmp.Or(slot.Value.Fence, slot.Revision), slot.Value.Ticket, verdict) // a claim's fence is a time
 }
 
 // aside returns why a ticket does not stand in the line.

@@ -14,7 +14,6 @@ type Slot struct {
 	Granted Instant // when the lease began; if this peer has loaded a renewal, when that was written
 	Ends    Instant // when the lease ends, as far as this peer knows
 
-	fenced   uint64   // the highest fence of the position that is known
 	excluded bool     // see Excluded
 	void     bool     // the last entry is a claim, and Good is false
 	seen     Instant  // when the last entry was written, as far as this peer knows
@@ -50,9 +49,6 @@ func (s *Slot) Label() string {
 	}
 	return s.Value.Label
 }
-
-// Fenced returns the highest fence of the position that is known, or 0.
-func (s *Slot) Fenced() uint64 { return s.fenced }
 
 // Ended reports whether the lease's ttl is over.
 func (s *Slot) Ended(now Instant) bool { return now >= s.Ends }

@@ -41,6 +41,7 @@ type View struct {
 	TracksIdle bool      // set before the first entry is applied
 	Live       bool      // the view misses no entry: claims can be judged. See BecomeLive
 	loading    bool      // it has never been live
+	fenced     uint64    // see Fenced
 	passed     Instant   // when this peer sent the last of its messages that the view has reached; 0: none
 
 	sessions

@@ -1,7 +1,6 @@
 package rules_test
 
 import (
-	"cmp"
 	"slices"
 	"testing"
 	"time"
@@ -139,11 +138,7 @@ func (h *history) checkSlots(p *rules.Pool) {
 		if s.Good() != want || s.Excluded() != excluded {
 			h.t.Fatalf("slot %d: good %v, excluded %v; want %v, %v", s.Position, s.Good(), s.Excluded(), want, excluded)
 		}
-		fence := e.Slot.Fence
-		if valid(e) {
-			fence = cmp.Or(fence, e.Revision)
-		}
-		if s.Fence != fence {
+		if fence := e.Fence(); s.Fence != fence {
 			h.t.Fatalf("slot %d: fence %d, want %d", s.Position, s.Fence, fence)
 		}
 		if found := p.Requested(e.Slot.Request); !e.Slot.Request.IsZero() && s.Live() && (found == nil || found.Value.Request != e.Slot.Request) {

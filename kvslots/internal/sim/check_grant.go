@@ -127,7 +127,7 @@ func (k *checker) checkClaim(c *call, l *lease, claimed claim) {
 	}
 	live, before := 1, 0
 	for _, o := range l.pool.leases {
-		lost := o.uncertain && (k.s.server.clockWentBack || !k.s.plan.Sole) // only the clock can know of a lease that the stream has lost
+		lost := o.uncertain && k.s.server.clockWentBack // only the clock can know of a lease that the stream has lost
 		if o.position == l.position && o.grantedAt < l.claimedAt && o.fence >= l.fence && !lost && k.s.plan.Clock <= maxGuardedClock {
 			k.s.fail("fences", "fence %d was granted before fence %d was claimed", o.fence, l.fence)
 		}

@@ -51,21 +51,21 @@
 // # The rooms
 //
 // The package has rooms, which depend on those before them only: TestRoomsDependOneWay
-// checks that. Read the first three to know pools, 4,300 lines, in this order; the others
+// checks that. Read the first three to know pools, in this order; the others
 // need not be read together.
 //
 //   - The contract, 430 lines: config.go, request.go, output.go, errors.go.
-//   - The kernel, 2,000: kernel.go, call.go and queue.go; feed.go, loading.go, catchup.go,
+//   - The kernel: kernel.go, call.go and queue.go; feed.go, loading.go, catchup.go,
 //     catchup_check.go and contradiction.go, which keep the view; write.go, writequeue.go and
 //     discard.go; barrier.go, presence.go, confirmation.go, told.go, metrics.go, lists.go,
 //     event.go. It calls the rooms above it by the interface worker.
-//   - Pools, 1,800: pool.go; borrow.go, borrow_phase.go, share.go, claiming.go, ticket.go,
+//   - Pools: pool.go; borrow.go, borrow_phase.go, share.go, claiming.go, ticket.go,
 //     refusing.go, repeat.go, restart.go; held.go, return.go, renew.go, expiry.go; register.go,
 //     inspect.go, delete.go. They call names by the interface naming, and what differs for
 //     an enqueued session by the interface purpose.
-//   - Names, and idle pools, 310: names.go, idlepools.go.
-//   - What sessions enqueue, 410: enqueue.go, await.go.
-//   - Sessions, 340, on the kernel alone: session.go, session_end.go.
-//   - Extras, 480: owned.go, follow.go; stats.go, read.go, ranking.go; evict.go, setout.go.
-//   - The peer, 350, which joins them: peer.go, begin.go, cleaning.go, remains.go.
+//   - Names, and idle pools: names.go, idlepools.go.
+//   - What sessions enqueue: enqueue.go, await.go.
+//   - Sessions, on the kernel alone: session.go, session_end.go.
+//   - Extras: owned.go, follow.go; stats.go, read.go, ranking.go; evict.go, setout.go.
+//   - The peer, which joins them: peer.go, begin.go, cleaning.go, remains.go.
 package peer

@@ -54,7 +54,7 @@
 // checks that. Read the first three to know pools, in this order; the others
 // need not be read together.
 //
-//   - The contract, 430 lines: config.go, request.go, output.go, errors.go.
+//   - The contract: config.go, request.go, output.go, errors.go.
 //   - The kernel: kernel.go, call.go and queue.go; feed.go, loading.go, catchup.go,
 //     catchup_check.go and contradiction.go, which keep the view; write.go, writequeue.go and
 //     discard.go; barrier.go, presence.go, confirmation.go, told.go, metrics.go, lists.go,

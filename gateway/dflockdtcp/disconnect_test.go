@@ -142,6 +142,7 @@ func TestSessionsAreReused(t *testing.T) {
 
 // With KeepOnDisconnect a lease outlives its connection; a place in a line does not.
 func TestKeepOnDisconnect(t *testing.T) {
+	t.Parallel() // waits for seconds
 	f := openFixture(t, openStore(t, kvslots.Config{}), func(c *dflockdtcp.Config) {
 		c.KeepOnDisconnect = true
 		c.IdleTimeout = 2 * time.Second // a session ends after 4 s without pings
@@ -180,6 +181,7 @@ func TestKeepOnDisconnect(t *testing.T) {
 // A lease that another connection has renewed ends with the connection that took it, after its
 // first time, too.
 func TestRenewedByAnother(t *testing.T) {
+	t.Parallel() // waits for seconds
 	f := openFixture(t, openStore(t, kvslots.Config{}), func(c *dflockdtcp.Config) { c.IdleTimeout = time.Second })
 	first, other, next := f.dial(t), f.dial(t), f.dial(t)
 	token := first.take(t, "l", "k", "0 3")

@@ -182,6 +182,7 @@ func TestManyLocksInStatistics(t *testing.T) {
 
 // A client that does not read its replies is disconnected.
 func TestSlowReader(t *testing.T) {
+	t.Parallel() // waits for seconds
 	f := openFixture(t, openStore(t, kvslots.Config{}))
 	holder := f.dial(t)
 	for i := range 300 {
@@ -223,6 +224,7 @@ func TestLostSession(t *testing.T) {
 
 // An idle connection keeps its session alive.
 func TestIdleConnectionKeepsItsSession(t *testing.T) {
+	t.Parallel() // waits for seconds
 	f := openFixture(t, openStore(t, kvslots.Config{}), func(c *dflockdtcp.Config) { c.IdleTimeout = 2 * time.Second })
 	c, next := f.dial(t), f.dial(t)
 	began := time.Now()

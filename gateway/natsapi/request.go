@@ -95,11 +95,17 @@ func (r *request) message(reply *ops.Reply) (*nats.Msg, error) {
 	if !encoded {
 		body, err = json.Marshal(cmp.Or[any](reply.Body, wire.Empty{}))
 	}
-	m := &nats.Msg{Subject: r.reply, Data: body, Header: nats.Header{wire.RequestIDHeader: {r.trace.RequestID}}}
-	reply.Headers(m.Header.Set)
+	m := &nats.Msg{Subject: r.reply, Data: body, Header: nats.Header{}}
+	values := make([]string, 0, 4) // of most answers' headers, so that each needs no slice of its own
+	set := func(name, value string) {
+		values = append(values, value)
+		m.Header[name] = values[len(values)-1 : len(values) : len(values)]
+	}
+	set(wire.RequestIDHeader, r.trace.RequestID)
+	reply.Headers(set)
 	if reply.Code >= http.StatusBadRequest {
-		m.Header.Set(micro.ErrorHeader, reply.Text)
-		m.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(reply.Code))
+		set(micro.ErrorHeader, reply.Text)
+		set(micro.ErrorCodeHeader, strconv.Itoa(reply.Code))
 	}
 	return m, err
 }

@@ -65,9 +65,14 @@ func (n *natsTransport) ask(ctx context.Context, r request, read func(answer) er
 }
 
 func (r request) natsMessage() *nats.Msg {
-	m := &nats.Msg{Subject: r.Subject, Data: r.body.Encode(), Header: nats.Header{}}
-	if r.operation != nil {
+	m := &nats.Msg{Subject: r.Subject}
+	if r.operation == nil {
+		m.Data = r.body.Encode()
+	} else {
 		m.Data = encode(r.operation.fields)
+	}
+	if r.operation != nil || r.key != "" || r.undo != nil {
+		m.Header = nats.Header{}
 	}
 	if r.key != "" {
 		m.Header.Set(wire.RequestKeyHeader, r.key)

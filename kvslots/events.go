@@ -38,10 +38,11 @@ type EventType string
 // The types of events.
 const (
 	EventStartsOver   EventType = "starts_over"   // changes may be missing: what was read before is out of date
-	EventGranted      EventType = "granted"       // a slot was lent. If that is undone, EventReturned follows
+	EventGranted      EventType = "granted"       // a slot was taken. EventWithdrawn follows if its borrower is not told
 	EventReturned     EventType = "returned"      // a lease was ended by its holder
 	EventExpired      EventType = "expired"       // a lease has expired
 	EventEvicted      EventType = "evicted"       // a lease was ended by Evict
+	EventWithdrawn    EventType = "withdrawn"     // a grant was undone before its borrower was told: it may be back in line
 	EventJoined       EventType = "joined"        // a borrower has joined the line
 	EventLeft         EventType = "left"          // a borrower has left the line without a slot
 	EventRegistered   EventType = "registered"    // a pool was registered
@@ -54,7 +55,7 @@ const (
 
 // EventTypes are all types, in the order of the constants, which is that of peer.EventKind.
 var EventTypes = []EventType{
-	EventStartsOver, EventGranted, EventReturned, EventExpired, EventEvicted, EventJoined, EventLeft, EventRegistered,
+	EventStartsOver, EventGranted, EventReturned, EventExpired, EventEvicted, EventWithdrawn, EventJoined, EventLeft, EventRegistered,
 	EventChanged, EventDeleted, EventSessionEnded, EventPeerJoined, EventPeerLeft,
 }
 

@@ -5,13 +5,14 @@ type Cause uint8
 
 // The causes.
 const (
-	NoCause Cause = iota // its holder ended it, or it was not in use
-	Expired              // its time was over
-	Evicted              // an operator ended it
+	NoCause   Cause = iota // its holder ended it, or it was not in use
+	Expired                // its time was over
+	Evicted                // an operator ended it
+	Withdrawn              // its claimer was not told that it has the slot
 	causes
 )
 
-func (c Cause) String() string { return [causes]string{"", "expired", "evicted"}[c] }
+func (c Cause) String() string { return [causes]string{"", "expired", "evicted", "withdrawn"}[c] }
 
 func parseCause(text string) Cause {
 	for c := NoCause; c < causes; c++ {

@@ -201,7 +201,7 @@ func (a *await) freeNext(done func()) {
 		}
 		for _, s := range session.Slots {
 			if s.Pool == pool && s.Value.Ticket == a.place && (s.Value.Unseen || s.Author == a.markedBy) {
-				a.p.writes.discardAs(a.p.purgeSlot(s), again)
+				a.p.writes.discard(rules.SlotKey(pool.ID, s.Position), s.Revision, again)
 				return
 			}
 		}

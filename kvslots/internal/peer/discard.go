@@ -12,9 +12,14 @@ import (
 const unseenLife = 20 * time.Second
 
 // discard purges a key at a revision. No caller waits for that: the peer repeats the
-// purge until the view shows that the key has another revision. done may be nil.
+// purge until the view shows that the key has another revision. done may be nil. A slot that is
+// discarded is one that no caller was told of.
 func (ws *writes) discard(key entry.Key, revision uint64, done func(resolution)) {
-	ws.discardAs(ws.k.purge(key, revision), done)
+	m := ws.k.purge(key, revision)
+	if key.Kind == entry.Slot {
+		m.Cause = entry.Withdrawn
+	}
+	ws.discardAs(m, done)
 }
 
 func (ws *writes) discardAs(m entry.Message, done func(resolution)) {

@@ -199,3 +199,47 @@ func TestEventsOfADeadPeer(t *testing.T) {
 		t.Errorf("events %q, want %q", got, want)
 	}
 }
+
+// A registration or SetOut that overwrites a closing tells what it changes, and nothing else:
+// neither the closing nor the restoration changes what readers see.
+func TestEventsOverClosing(t *testing.T) {
+	for _, over := range []struct {
+		name    string
+		request func(pool entry.Hash) peer.Request
+		want    []peer.EventKind
+	}{
+		{"another count", func(pool entry.Hash) peer.Request { return peer.Register{Pool: pool, Count: 5} }, []peer.EventKind{peer.Changed}},
+		{"the same count", func(pool entry.Hash) peer.Request { return peer.Register{Pool: pool, Count: 1} }, nil},
+		{"out of service", func(pool entry.Hash) peer.Request { return out(pool, 0, "") }, []peer.EventKind{peer.Changed}},
+	} {
+		h := newHarnessOf(t, peer.Config{PoolIdle: time.Hour})
+		pool := h.newPool(1)
+		h.p.Watch(true)
+		h.closePool(pool)
+		h.must(over.request(pool))
+		var got []peer.EventKind
+		for _, e := range h.events {
+			got = append(got, e.Kind)
+		}
+		if !slices.Equal(got, over.want) {
+			t.Errorf("%s: events %v, want %v", over.name, got, over.want)
+		}
+	}
+}
+
+// A grant is told at the claim, and its end at the purge, whether this peer finds the claim good
+// or not: here positions above the count, as a peer claims that has not seen the latest count.
+func TestEventsOfVoidClaim(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(1)
+	h.p.Watch(true)
+	h.feed(h.otherClaim(pool, 1))
+	h.pass(3 * time.Second) // any peer purges it after a second
+	var got []peer.EventKind
+	for _, e := range h.events {
+		got = append(got, e.Kind)
+	}
+	if want := []peer.EventKind{peer.Granted, peer.Withdrawn}; !slices.Equal(got, want) {
+		t.Errorf("events %v, want %v", got, want)
+	}
+}

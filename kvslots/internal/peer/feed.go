@@ -233,9 +233,10 @@ func (k *kernel) apply(e *entry.Entry, age time.Duration) {
 		k.counters.Skips += e.Revision - k.view.Revision - 1
 	}
 	delete(k.feed.suspected, e.Key) // the answer was of a leader that was deposed
-	before, scene := k.holderBefore(e), k.lookBefore(e)
+	before := k.holderBefore(e)
+	k.lookBefore(e)
 	k.view.Apply(e, age, k.now)
-	k.tell(e, &scene)
+	k.tell(e)
 	k.feed.check.note(e)
 	own := k.writes.shown(e, before.live)
 	switch e.Key.Kind {

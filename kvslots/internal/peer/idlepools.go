@@ -29,7 +29,7 @@ const (
 type idleCloser struct {
 	n     *names
 	timer timer
-	mine  map[entry.Hash]struct{} // closings that this peer began
+	mine  map[entry.Hash]struct{} // the pools whose present closing this peer has written
 }
 
 // writeConfig writes the configuration of a pool. One such write is pending at a time.
@@ -60,15 +60,9 @@ func (n *names) sendConfig(ps *poolState, m entry.Message, done func()) {
 	}
 }
 
-func (n *names) beginClosing(ps *poolState, pool *rules.Pool) {
-	put(&n.closer.mine, ps.id, struct{}{})
-	n.setClosing(ps, pool, true)
-}
-
 // restore ends a closing: slots may be taken again.
 func (n *names) restore(ps *poolState, pool *rules.Pool) {
 	if ps.config == nil {
-		delete(n.closer.mine, ps.id)
 		n.setClosing(ps, pool, false)
 	}
 }
@@ -87,6 +81,13 @@ func (n *names) finishClosing(ps *poolState, pool *rules.Pool) {
 			n.counters.IdlePools++
 		}
 	})
+}
+
+// applied notes whether a configuration is a closing that this peer has written.
+func (c *idleCloser) applied(e *entry.Entry, own bool) {
+	if delete(c.mine, e.Key.Pool); own && e.Config.Closing {
+		put(&c.mine, e.Key.Pool, struct{}{})
+	}
 }
 
 // idlers are the idle pools of one kind, and how long they may stay.
@@ -157,7 +158,6 @@ func (c *idleCloser) finish() {
 			c.n.restore(ps, pool)
 			continue
 		}
-		delete(c.mine, pool.ID)
 		c.n.finishClosing(ps, pool)
 	}
 }
@@ -184,7 +184,7 @@ func (c *idleCloser) begin(i *idlers) {
 			continue
 		}
 		if c.n.byID[pool.ID] == nil {
-			c.n.beginClosing(c.n.of(pool.ID), pool)
+			c.n.setClosing(c.n.of(pool.ID), pool, true)
 		}
 		i.Defer(pool, c.n.now.Add(min(0, idleTime-i.time))) // tried again after idleTime at the latest
 	}

@@ -39,6 +39,7 @@ type kernel struct {
 	stopping bool                 // Close was called
 	kept     []*timer             // see keep
 	watched  bool                 // see Watch
+	scene    scene                // before the entry that is being applied
 	ticksAt  Instant              // when Tick is next called because the view waits; 0: it does not wait
 	counters Counters
 }

@@ -77,7 +77,7 @@ func (n *names) reviewTerms(b *borrow, pool *rules.Pool) {
 		ps.markLater()
 	case !pool.Closing():
 		b.closedAt = latest
-		n.beginClosing(ps, pool)
+		n.setClosing(ps, pool, true)
 	default:
 		b.closedAt = latest
 		if n.open(b, pool); b.phase == refusing {

@@ -157,6 +157,7 @@ func (w *work) applied(e *entry.Entry, before holder, own bool) {
 			p.follows.tell(s.ID, entry.NoCause)
 		}
 	case entry.Config:
+		p.names.closer.applied(e, own)
 		delete(p.pools.registering, e.Key.Pool)
 		if pool := p.view.Pool(e.Key.Pool); pool != nil {
 			p.follows.tellAll(pool.Slots)

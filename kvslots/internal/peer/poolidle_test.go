@@ -107,6 +107,30 @@ func TestClosingIsFinishedByAnother(t *testing.T) {
 	h.wantPools(t, 0)
 }
 
+// A closing of this peer is overwritten by another peer, which then closes the pool itself: this
+// peer does not take that closing for its own, and leaves it to the other peer for a second.
+func TestOwnClosingIsOverwritten(t *testing.T) {
+	h := newHarnessOf(t, peer.Config{PoolIdle: time.Hour})
+	h.addPeers(16, 5*time.Hour)
+	pool := h.newPool(1)
+	key := rules.ConfigKey(pool)
+	open := h.configs[key]
+	h.pass(time.Hour)
+	h.auto = false
+	for h.configs[key].Closing == false {
+		h.pass(time.Second)
+		h.publishAll()
+	}
+	m := entry.NewMessage(key, open, h.stands[key], 0)
+	h.feed(h.store(&m)) // a registration
+	h.sent = nil        // the finishing purge, which is refused
+	h.auto = true
+	h.pass(time.Hour + time.Second)
+	h.closePool(pool)
+	h.pass(900 * time.Millisecond)
+	h.wantPools(t, 1)
+}
+
 // closePool writes that another peer is closing the pool, and returns the revision.
 func (h *harness) closePool(pool entry.Hash) uint64 {
 	h.t.Helper()

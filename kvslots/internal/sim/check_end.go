@@ -50,9 +50,7 @@ func (k *checker) checkEnd() {
 		if n.peer == nil {
 			continue
 		}
-		if !k.s.lossySoFar() {
-			n.events.checkEnd()
-		}
+		n.events.checkEnd()
 		if err := n.peer.Status(n.clock()); err != nil && k.s.plan.Net.Spikes == 0 {
 			k.s.fail("status", "%s is not ready long after the last fault: %v", n.name(), err)
 		}

@@ -41,6 +41,7 @@ type lease struct {
 	endCalls      int     // number of calls that may have ended it
 	overSince     Instant // when a client learnt of its end
 	uncertain     bool    // the stream may have lost it; nothing is known for certain
+	abandoned     bool    // a client says that it was not told of it
 	returned      bool    // a return of it has succeeded
 	request       entry.Hash
 	renewedAt     Instant // when the last renewal began
@@ -90,6 +91,7 @@ func (k *checker) beginLease(c *call) {
 		}
 	case peer.Abandon:
 		if l != nil {
+			l.abandoned = true
 			l.mayEnd(now)
 		}
 	case peer.ReadLease:

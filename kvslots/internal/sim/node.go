@@ -78,10 +78,8 @@ func (n *node) start() {
 	if s.trace != nil {
 		s.tracef(n.name(), "begins")
 	}
-	n.events = events{node: n, held: map[claimKey]Instant{}, begun: s.now}
-	if s.plan.Clients.Operate > 0 {
-		n.peer.Watch(true)
-	}
+	n.events = events{node: n, certain: true}
+	n.peer.Watch(true)
 	n.drain()
 }
 
@@ -158,9 +156,7 @@ func (n *node) drain() {
 			n.s.tracef(n.name(), "logs %s: %s", l.Message, l.Reason)
 		}
 	}
-	for i := range r.Events {
-		n.events.note(&r.Events[i])
-	}
+	n.events.note(r.Events)
 	n.schedule(r.WakeAt)
 }
 

@@ -1,7 +1,10 @@
 package sim
 
 import (
+	"maps"
+
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
@@ -18,6 +21,7 @@ type truth struct {
 	claims   map[claimKey]claim
 	totals   totals // of the pools
 
+	events     []peer.Event         // what the entries tell, since the stream last went back
 	renewals   map[claimKey]Instant // when the slot was last written again while it was lent
 	presenceAt Instant              // when a peer last wrote its presence; 0: never
 }
@@ -137,6 +141,7 @@ func (t *truth) catchUp() bool {
 
 // reload reads the stream from its start, because the stream may have gone back.
 func (t *truth) reload() {
+	before, had := t.revisions(), t.last
 	t.reset()
 	t.s.check.marks.reset()
 	clear(t.s.server.entries)
@@ -154,12 +159,35 @@ func (t *truth) reload() {
 		}
 	}
 	t.last = last
+	if last < had || !maps.Equal(before, t.revisions()) {
+		t.streamChanged()
+	}
 	for _, p := range t.pools {
 		p.updateFree(t.s.now)
 		p.observe()
 		t.recount(p)
 	}
 	t.s.check.losses.onReread()
+}
+
+// revisions returns the entries that have a meaning, by key.
+func (t *truth) revisions() map[entry.Key]uint64 {
+	revisions := map[entry.Key]uint64{}
+	for _, p := range t.pools {
+		if p.registered() {
+			revisions[p.config.Key] = p.config.Revision
+		}
+		for _, e := range p.slots {
+			revisions[e.Key] = e.Revision
+		}
+		for _, w := range p.tickets {
+			revisions[w.Key] = w.Revision
+		}
+	}
+	for _, e := range t.sessions {
+		revisions[e.Key] = e.Revision
+	}
+	return revisions
 }
 
 // load takes an entry as it is, without a check of what it changes.
@@ -183,8 +211,15 @@ func (t *truth) load(e *entry.Entry) {
 	}
 }
 
-// apply takes an entry, and has the checker check what it ends.
+// apply takes an entry, adds its events, and has the checker check what it ends.
 func (t *truth) apply(e *entry.Entry) {
+	was := t.sessions[e.Key.Session]
+	before := t.sceneOf(e)
+	t.change(e)
+	t.tell(e, was, before)
+}
+
+func (t *truth) change(e *entry.Entry) {
 	if e.Corrupt != nil {
 		t.s.fail("values", "%s has a corrupt value: %v", e.Key, e.Corrupt)
 		return

@@ -13,7 +13,7 @@ const LONGEST_LINE = 1 << 16;
 
 export type EventType =
   | "starts_over" // events may be missing: what was read before is out of date
-  | "granted" | "returned" | "expired" | "evicted"
+  | "granted" | "returned" | "expired" | "evicted" | "withdrawn"
   | "joined" | "left"
   | "registered" | "changed" | "deleted"
   | "session_ended"

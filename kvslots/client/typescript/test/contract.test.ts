@@ -21,7 +21,7 @@ test("each code of an error has a class with its name, and no other class", () =
 
 test("the types and the fields of events are those of the document", () => {
   const types: Record<kvslots.EventType, true> = {
-    ...{ starts_over: true, granted: true, returned: true, expired: true, evicted: true, joined: true, left: true },
+    ...{ starts_over: true, granted: true, returned: true, expired: true, evicted: true, withdrawn: true, joined: true, left: true },
     ...{ registered: true, changed: true, deleted: true, session_ended: true, peer_joined: true, peer_left: true },
   };
   const fields: Record<keyof kvslots.SlotEvent, true> = {

@@ -33,7 +33,11 @@ type Message struct {
 // revision is revision.
 func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message {
 	m := Message{Key: key, Revision: revision, TTL: ttl}
-	c := codec{data: make([]byte, 0, 256)}
+	size := 192
+	if v, is := value.(SlotValue); is && !v.Request.IsZero() { // it has a nonce, too
+		size = 320
+	}
+	c := codec{data: make([]byte, 0, size)}
 	switch value := value.(type) {
 	case SlotValue:
 		c.slot(&value)

@@ -32,6 +32,12 @@ func anyText(raw json.RawMessage) (text string, ok bool) {
 	if inner := raw[1 : len(raw)-1]; allPlain(inner) {
 		return string(inner), true
 	}
+	return unescaped(raw)
+}
+
+// unescaped is anyText for a text that is not plain. In a function of its own, it takes no
+// allocation for one that is.
+func unescaped(raw json.RawMessage) (text string, ok bool) {
 	err := json.Unmarshal(raw, &text)
 	return text, err == nil
 }

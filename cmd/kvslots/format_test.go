@@ -69,6 +69,7 @@ func changeBucket(t *testing.T, dir string, change func(*jetstream.StreamConfig)
 		if err := srv.Close(); err != nil {
 			t.Error(err)
 		}
+		logtest.SearchDir(dir)
 	}()
 	nc, err := srv.Connect()
 	if err != nil {

@@ -29,7 +29,7 @@ func troubles(t *testing.T) []trouble {
 			false,
 		},
 		{
-			"another tool has created the bucket", "max_msgs_per_subject (history) is 5, not 1",
+			"another tool has created the bucket", "it has no format number",
 			func(_ *server.Server, js jetstream.JetStream) error {
 				if err := js.DeleteStream(t.Context(), "KV_kvslots"); err != nil {
 					return err

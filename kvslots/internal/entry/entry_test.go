@@ -87,7 +87,7 @@ func TestParseStampAndMark(t *testing.T) {
 		data   string
 		want   Entry
 	}{
-		{slot, purge, `{"author":7,"outlives":8,"fence":9,"cause":"evicted","owner":"x"}`, Entry{Author: 7, Outlives: 8, Mark: Mark{Fenced: 9, Cause: Evicted, Owner: "x"}}},
+		{slot, purge, `{"author":7,"outlives":8,"cause":"evicted","owner":"x","fence":9}`, Entry{Author: 7, Outlives: 8, Mark: Mark{Fenced: 9, Cause: Evicted, Owner: "x"}}},
 		{slot, purge, `{"author":7}`, Entry{Author: 7}},
 		{slot, purge, `{"fence":9}`, Entry{Mark: Mark{Fenced: 9}}},
 		{slot, purge, `{"author":-7,"fence":9}`, Entry{}},
@@ -121,9 +121,10 @@ func TestParseLife(t *testing.T) {
 // Parse reads back what Message.Headers and Message.Value write.
 func TestMessage(t *testing.T) {
 	purge := NewPurge(ParseKey("p."+idA+".s.3"), 5, 1500*time.Millisecond)
-	purge.Mark = Mark{Fenced: 9, Cause: Expired, Owner: "x"}
+	purge.Cause, purge.Owner = Expired, "x"
+	purge.Remember(9, Hash{})
 	barrier := NewMessage(ParseKey("b."+idA), BarrierValue{}, 5, 2*time.Second)
-	for _, m := range []Message{purge, barrier} {
+	for m, mark := range map[*Message]Mark{&purge: {Fenced: 9, Cause: Expired, Owner: "x"}, &barrier: {}} {
 		for _, stamp := range []uint64{0, 7} {
 			m.Author, m.Outlives = stamp, int64(stamp)
 			h := map[string]string{}
@@ -131,7 +132,7 @@ func TestMessage(t *testing.T) {
 			e := Parse(m.Key.String(), 9, time.Time{}, func(name string) string { return h[name] }, m.Value(nil))
 			want := Entry{
 				Key: m.Key, Revision: 9, Previous: e.Previous, Marker: m.Marker, TTL: 2 * time.Second,
-				Outlives: m.Outlives, Author: m.Author, Mark: m.Mark,
+				Outlives: m.Outlives, Author: m.Author, Mark: mark,
 			}
 			if !reflect.DeepEqual(e, want) {
 				t.Errorf("got %+v, want %+v", e, want)
@@ -164,7 +165,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(key, "", "", "5", "610s", []byte(`{"count":3,"gen":2,"title":"screens","out":[{"n":-1},{"n":2,"reason":"broken"}]}`))
 		f.Add(key, "", "", "5", "610s", []byte(`{"count":3,"gen":2,"out":[{"n":2},{"n":2}]}`))
 		f.Add(key, "PURGE", "", "5", "120s", []byte(nil))
-		f.Add(key, "PURGE", "", "5", "120s", []byte(`{"author":7,"outlives":8,"fence":9,"origin":"`+idA+`","cause":"evicted","owner":"x"}`))
+		f.Add(key, "PURGE", "", "5", "120s", []byte(`{"author":7,"outlives":8,"cause":"evicted","owner":"x","fence":9,"origin":"`+idA+`"}`))
 		f.Add(key, "", "MaxAge", "", "2m0s", []byte(nil))
 		f.Add(key, "", "", "x", "-1s", []byte(`{"count":1e9,"gen":-1,"ttl_ms":1e300,"lease":null}`))
 	}

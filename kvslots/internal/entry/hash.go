@@ -27,7 +27,7 @@ const (
 
 // HashOf hashes text in a domain: the same text in two domains has two hashes.
 func HashOf[T string | []byte](domain string, text T) Hash {
-	var buffer [128]byte // on the stack; longer texts allocate
+	var buffer [64]byte // on the stack; longer texts allocate
 	sum := sha256.Sum256(append(append(append(buffer[:0], domain...), '/'), text...))
 	return Hash(sum[:16])
 }

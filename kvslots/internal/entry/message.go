@@ -19,29 +19,28 @@ const (
 // Message is one write to the bucket, before it is sent.
 type Message struct {
 	Key      Key
-	Data     []byte // the value without its stamp: see Value; nil of a purge
+	Data     []byte // the value without what Value adds
 	Marker   bool   // a purge: the key is free afterwards
 	Expect   Expect
 	Revision uint64
 	TTL      time.Duration // how long the message stays in the bucket; 0: for ever
 	Outlives int64         // see Entry.Outlives
 	Author   uint64        // see Entry.Author
-	Mark                   // of a purge
+	Owner    string        // see Mark
+	Cause    Cause         // see Mark
 }
 
 // NewMessage returns the message that writes a value to a key whose last
 // revision is revision.
 func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message {
 	m := Message{Key: key, Revision: revision, TTL: ttl}
-	size := 192
-	if v, is := value.(SlotValue); is && !v.Request.IsZero() { // it has a nonce, too
-		size = 320
-	}
-	c := codec{data: make([]byte, 0, size)}
+	var c codec
 	switch value := value.(type) {
 	case SlotValue:
+		c.data = make([]byte, 0, value.size())
 		c.slot(&value)
 	case TicketValue:
+		c.data = make([]byte, 0, 192)
 		c.ticket(&value)
 	default:
 		c.unfit = true
@@ -53,6 +52,14 @@ func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message 
 		}
 	}
 	return m
+}
+
+// size returns about how many bytes the value takes.
+func (v *SlotValue) size() int {
+	if v.Request.IsZero() {
+		return 192
+	}
+	return 320 // it has a nonce, too
 }
 
 // NewPurge returns the message that frees a key whose last revision is revision.

@@ -14,14 +14,13 @@ type Mark struct {
 func (m *Message) Value(dst []byte) []byte {
 	c := codec{data: dst}
 	c.stamp(&m.Author, &m.Outlives)
+	if m.Marker {
+		cause := m.Cause
+		c.why(&cause, &m.Owner)
+	}
 	switch {
-	case m.Marker:
-		mark := m.Mark
-		c.mark(&mark)
-		if c.begun {
-			c.end(true)
-		}
-		return c.data
+	case len(m.Data) == 0 && c.begun:
+		return append(c.data, '}')
 	case !c.begun:
 		return append(dst, m.Data...)
 	case len(m.Data) > len("{}"):
@@ -41,19 +40,31 @@ func (c *codec) stamp(author *uint64, outlives *int64) {
 	*outlives = int64(until)
 }
 
-func (c *codec) mark(m *Mark) {
-	cause := m.Cause.String()
-	c.number(`"fence":`, &m.Fenced)
-	c.hash(`"origin":"`, &m.Origin)
-	c.text(`"cause":"`, &cause)
-	c.text(`"owner":"`, &m.Owner)
-	m.Cause = parseCause(cause)
+// Remember sets what the marker of a purge says about the key: see Mark.
+func (m *Message) Remember(fenced uint64, origin Hash) {
+	var c codec
+	if c.memory(&fenced, &origin); c.begun {
+		m.Data = append(c.data, '}')
+	}
+}
+
+func (c *codec) memory(fenced *uint64, origin *Hash) {
+	c.number(`"fence":`, fenced)
+	c.hash(`"origin":"`, origin)
+}
+
+func (c *codec) why(cause *Cause, owner *string) {
+	text := cause.String()
+	c.text(`"cause":"`, &text)
+	c.text(`"owner":"`, owner)
+	*cause = parseCause(text)
 }
 
 // decodeMark decodes the rest of a marker's value, whose stamp c has read. The markers of the
 // server, and those of other programs, say nothing.
 func decodeMark(c codec) (m Mark) {
-	c.mark(&m)
+	c.why(&m.Cause, &m.Owner)
+	c.memory(&m.Fenced, &m.Origin)
 	if c.end(len(m.Owner) <= MaxLabel); c.unfit {
 		return Mark{}
 	}

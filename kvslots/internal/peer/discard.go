@@ -50,9 +50,9 @@ func (k *kernel) purge(key entry.Key, revision uint64) entry.Message {
 		k.view.Outlive(&m)
 	}
 	if key.Kind == entry.Slot {
-		m.Fenced = k.view.Fenced()
+		m.Remember(k.view.Fenced(), entry.Hash{})
 	} else {
-		m.Origin = k.view.OriginOf(key)
+		m.Remember(0, k.view.OriginOf(key))
 	}
 	return m
 }

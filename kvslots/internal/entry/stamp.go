@@ -42,7 +42,7 @@ func (c *codec) stamp(author *uint64, outlives *int64) {
 
 // Remember sets what the marker of a purge says about the key: see Mark.
 func (m *Message) Remember(fenced uint64, origin Hash) {
-	var c codec
+	c := codec{data: make([]byte, 0, 64)}
 	if c.memory(&fenced, &origin); c.begun {
 		m.Data = append(c.data, '}')
 	}

@@ -53,7 +53,7 @@ type Config struct {
 	// have the same PoolIdle.
 	PoolIdle time.Duration
 
-	// ResumeGrace is how long a call with a request key keeps its place in line, or its slot,
+	// ResumeGrace is how long a call with a request key keeps its place in line
 	// after its caller has gone, so that a repeat finds it: see WithRequestKey. It also keeps
 	// the place at the end of the wait. At most MaxResumeGrace; 0 means that nothing is kept.
 	ResumeGrace time.Duration

@@ -76,7 +76,7 @@ var (
 	// ErrPlaceKept, as the cause of a context that ends a Wait, makes the
 	// session keep its place in the line, so that it can call Wait at another
 	// peer. A gateway that shuts down uses it. A call with a request key keeps
-	// its place, or its slot, for Config.ResumeGrace: a gateway uses it when a
+	// its place for Config.ResumeGrace: a gateway uses it when a
 	// client has gone that may come back.
 	ErrPlaceKept = peer.ErrPlaceKept
 

@@ -91,10 +91,10 @@ const MaxRequestKey = 128
 //
 // While the lease of a Borrow, an Acquire, an Enqueue or a LockOwned lives, a repeat with the
 // same key, pool or name, and ttl returns the same lease, with the time that is left. A repeat
-// at the same Store while the call waits shares its place in line. The place is kept for
+// at any Store while the call waits waits in its place in line. The place is kept for
 // Config.ResumeGrace when the wait of the last caller is over, or its context has ended with
-// ErrPlaceKept, and so is a slot that is granted meanwhile; a repeat at another Store joins the
-// line at its end. In a pool no two slots are lent for one key. A repeat with another ttl, while the lease lives or the
+// ErrPlaceKept, or its Store has died: until a repeat comes, it is not served, and delays no other
+// call. In a pool no two slots are lent for one key. A repeat with another ttl, while the lease lives or the
 // call waits, is refused with ErrKeyReused. When the lease has ended, the key is free again.
 //
 // A Register with the key of the pool's last Register does nothing; with another count it is

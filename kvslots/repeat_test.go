@@ -160,11 +160,21 @@ func TestPlaceKeptForRequestKey(t *testing.T) {
 		later <- l
 	}()
 	inLine(2)
+	var l *Lease
+	back := make(chan error, 1)
+	go func() {
+		var err error
+		l, err = s.Borrow(t.Context(), pool, time.Minute, time.Minute, WithRequestKey("k"))
+		back <- err
+	}()
+	natstest.Eventually(t, "the repeat waits in the first place", func() bool {
+		p, err := s.ReadPool(t.Context(), ByID(pool), DetailPage{MaxWaiters: 1})
+		return err == nil && len(p.Waiters) == 1 && !p.Waiters[0].Away
+	})
 	if _, err := holder.Return(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.Borrow(t.Context(), pool, time.Minute, time.Minute, WithRequestKey("k"))
-	if err != nil {
+	if err := <-back; err != nil {
 		t.Fatal(err)
 	}
 	select {

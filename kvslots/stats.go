@@ -49,6 +49,7 @@ type WaiterStats struct {
 	Place  int    // from 1
 	Waited time.Duration
 	Label  string // see WithLabel
+	Away   bool   // no caller waits: the place is kept for a repeat, for Config.ResumeGrace, and not served
 }
 
 // IdleName is a lock or semaphore that is no longer held or waited for.
@@ -131,7 +132,7 @@ func holderStats(d *peer.PoolDetail) (list []HolderStats) {
 
 func waiterStats(d *peer.PoolDetail) (list []WaiterStats) {
 	for _, w := range d.Waiters {
-		list = append(list, WaiterStats{Owner: ownerNumber(w.Session), Place: w.Place, Waited: w.Waited, Label: w.Label})
+		list = append(list, WaiterStats{Owner: ownerNumber(w.Session), Place: w.Place, Waited: w.Waited, Label: w.Label, Away: w.Away})
 	}
 	return list
 }

@@ -204,10 +204,8 @@ func (s *Store) Return(_ context.Context, pool, lease uuid.UUID) (bool, error) {
 	return a.Returned, err
 }
 
-// Abandon gives back a lease whose caller could not be told of it; it is for gateways. If the
-// lease has a request key, it is kept for Config.ResumeGrace, so that a repeat finds it; then it
-// is given back unless it was renewed or resumed. returned and the errors are those of Return;
-// returned is false for a lease that is kept.
+// Abandon gives back a lease whose caller could not be told of it, unless it was renewed or resumed
+// since; it is for gateways. returned and the errors are those of Return.
 func (s *Store) Abandon(_ context.Context, lease *Lease) (returned bool, err error) {
 	a, err := s.bucket.Do(context.Background(), peer.Abandon{Held: peer.Held{
 		Pool: poolHash(lease.pool), Lease: leaseHash(lease.id), Revision: lease.revision,

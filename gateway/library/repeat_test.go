@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/library"
@@ -121,12 +123,21 @@ func TestPlaceOfABorrowerThatComesBack(t *testing.T) {
 	}()
 	waiting(2)
 	_ = gone.Close()
-	d.Do(t, "POST", pool+"/return", `{"lease":"`+holder.Lease.String()+`"}`)
 	var served wire.Lease
-	for code = 409; code == 409; {
-		code, served, _ = d.keyed(t, "POST", pool+"/borrow", body, "first")
-	}
-	if code != 200 || len(later) > 0 {
+	back := make(chan int, 1)
+	go func() {
+		code := 409
+		for code == 409 {
+			code, served, _ = d.keyed(t, "POST", pool+"/borrow", body, "first")
+		}
+		back <- code
+	}()
+	gatewaytest.Eventually(t, "the repeat waits", func() bool {
+		p, err := store.ReadPool(t.Context(), kvslots.ByID(uuid.MustParse(strings.TrimPrefix(pool, "/l/"))), kvslots.DetailPage{MaxWaiters: 1})
+		return err == nil && len(p.Waiters) == 1 && !p.Waiters[0].Away
+	})
+	d.Do(t, "POST", pool+"/return", `{"lease":"`+holder.Lease.String()+`"}`)
+	if code := <-back; code != 200 || len(later) > 0 {
 		t.Fatalf("the one that came back got %d; the later one was served: %t", code, len(later) > 0)
 	}
 	d.Do(t, "POST", pool+"/return", `{"lease":"`+served.Lease.String()+`"}`)

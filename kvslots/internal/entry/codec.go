@@ -45,9 +45,12 @@ func (c *codec) slot(v *SlotValue) {
 func (c *codec) ticket(v *TicketValue) {
 	c.hash(`"lease":"`, &v.Lease)
 	c.number(`"gen":`, &v.Generation)
+	c.hash(`"session":"`, &v.Session)
 	c.span(`"wait_ms":`, &v.Wait)
 	c.number(`"place":`, &v.Place)
 	c.hash(`"peer":"`, &v.Peer)
+	c.span(`"grace_ms":`, &v.Grace)
+	c.flag(`"away":true`, &v.Away)
 	c.span(`"ttl_ms":`, &v.TTL)
 	c.hash(`"nonce":"`, &v.Nonce)
 	c.flag(`"spent":true`, &v.Spent)

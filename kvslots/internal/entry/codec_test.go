@@ -59,7 +59,7 @@ func TestTicketEncoding(t *testing.T) {
 			Peer: slot.Session, Nonce: slot.Nonce, Spent: slot.Unseen, Origin: slot.Origin, Label: slot.Label,
 		}
 		if r.IntN(2) == 0 {
-			v.TTL = randomSlot(r).TTL
+			v.TTL, v.Grace, v.Away, v.Session = randomSlot(r).TTL, randomSlot(r).TTL, slot.Unseen, slot.Nonce
 		}
 		m := wantEncoded(t, r, key, v)
 		wantRead(t, m.Value(nil), stamped(decodeTicket))

@@ -22,13 +22,13 @@ const (
 
 // ConfigValue is the value of a pool's configuration.
 type ConfigValue struct {
-	Count      int    `json:"count"`             // number of slots
-	Generation uint64 `json:"gen"`               // random, drawn when the pool is registered or opened
-	Closing    bool   `json:"closing,omitempty"` // no slot may be taken: a peer is about to remove the idle pool
-	Origin     Hash   `json:"origin,omitzero"`   // of the client that registered or opened the pool
-	Request    Hash   `json:"request,omitzero"`  // of the last registration that had a request key
-	Title      string `json:"title,omitempty"`   // what people call a registered pool; no secret, and not unique
-	Out        []Out  `json:"out,omitempty"`     // what an operator has taken out of service, by position
+	Count      int    `json:"count"`              // number of slots
+	Generation uint64 `json:"gen"`                // random, drawn when the pool is registered or opened
+	Closing    bool   `json:"closing,omitempty"`  // no slot may be taken: a peer is about to remove the idle pool
+	Origin     Hash   `json:"origin,omitzero"`    // of the client that registered or opened the pool
+	Requests   []Hash `json:"requests,omitempty"` // of the last registrations with a request key, in pairs: the key, and a hash of what it asked for
+	Title      string `json:"title,omitempty"`    // what people call a registered pool; no secret, and not unique
+	Out        []Out  `json:"out,omitempty"`      // what an operator has taken out of service, by position
 	Terms
 }
 
@@ -121,25 +121,28 @@ type SlotValue struct {
 	Asked      Span   `json:"asked_ms,omitempty"` // with Request: the ttl of the claim, which TTL no longer is after a renewal
 }
 
-// TicketValue is the value of a ticket. The key names the ticket's author: a peer's
-// presence or a client session. The ticket ends with its author.
+// TicketValue is the value of a ticket. The key names the ticket's author: the presence of the
+// peer that wrote it first, or the client session that has enqueued.
 type TicketValue struct {
 	Lease      Hash   `json:"lease"`
 	Generation uint64 `json:"gen"`
+	Session    Hash   `json:"session,omitzero"` // the client session for which the peer has written it; the ticket ends with it
 	Wait       Span   `json:"wait_ms"`
-	Place      uint64 `json:"place,omitempty"`  // the revision of the ticket's first write; 0 in that write
-	Peer       Hash   `json:"peer,omitzero"`    // of a client session's ticket: the presence of the peer that claims for it
-	TTL        Span   `json:"ttl_ms,omitempty"` // of an enqueued ticket: SlotValue.TTL of the claim to come
-	Nonce      Hash   `json:"nonce,omitzero"`   // of an enqueued ticket: SlotValue.Nonce of the claim to come
-	Spent      bool   `json:"spent,omitempty"`  // of an enqueued ticket: it was served and the lease has ended
-	Origin     Hash   `json:"origin,omitzero"`  // SlotValue.Origin of the claim to come
-	Request    Hash   `json:"request,omitzero"` // SlotValue.Request of the claim to come
-	Label      string `json:"label,omitempty"`  // SlotValue.Label of the claim to come
+	Place      uint64 `json:"place,omitempty"`    // the revision of the ticket's first write; 0 in that write
+	Peer       Hash   `json:"peer,omitzero"`      // the presence of the peer that claims for it; zero: the author
+	Grace      Span   `json:"grace_ms,omitempty"` // with Request: how long the place is kept without a caller
+	Away       bool   `json:"away,omitempty"`     // with Grace: no caller waits
+	TTL        Span   `json:"ttl_ms,omitempty"`   // of an enqueued ticket, or with Grace: SlotValue.TTL of the claim to come
+	Nonce      Hash   `json:"nonce,omitzero"`     // of an enqueued ticket: SlotValue.Nonce of the claim to come
+	Spent      bool   `json:"spent,omitempty"`    // of an enqueued ticket: it was served and the lease has ended
+	Origin     Hash   `json:"origin,omitzero"`    // SlotValue.Origin of the claim to come
+	Request    Hash   `json:"request,omitzero"`   // SlotValue.Request of the claim to come
+	Label      string `json:"label,omitempty"`    // SlotValue.Label of the claim to come
 }
 
 // Enqueued reports whether a session's Enqueue wrote the ticket. Any peer may claim for
 // an enqueued ticket.
-func (v TicketValue) Enqueued() bool { return v.TTL > 0 }
+func (v TicketValue) Enqueued() bool { return v.TTL > 0 && v.Grace == 0 }
 
 // SessionValue is the value of a session. A session lives for as long as a peer
 // refreshes its key.
@@ -198,6 +201,7 @@ var (
 	errLease      = errors.New("lease must not be 0")
 	errLabel      = fmt.Errorf("label, owner and title must have at most %d bytes", MaxLabel)
 	errOut        = fmt.Errorf("out must have positions of slots in ascending order, and reasons of at most %d bytes", MaxLabel)
+	errRequests   = errors.New("requests must be pairs of hashes")
 	errGeneration = errors.New("gen must not be 0")
 )
 
@@ -226,6 +230,8 @@ func (v ConfigValue) check() error {
 		return errGeneration
 	case len(v.Title) > MaxLabel:
 		return errLabel
+	case len(v.Requests)%2 != 0:
+		return errRequests
 	case len(v.Out) > most+1:
 		return fmt.Errorf("out must have at most %d elements", most+1)
 	}

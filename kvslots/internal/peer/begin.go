@@ -18,21 +18,19 @@ func (r Confirm) begin(p *Peer, c *call)       { p.confirm(c) }
 func (r Follow) begin(p *Peer, c *call)        { p.follows.begin(c, r) }
 
 func (r Borrow) begin(p *Peer, c *call) {
-	b := p.pools.newBorrow(c, r.Pool)
-	b.lease, b.nonce, b.leaseOf, b.request = r.Lease, r.Nonce, r.LeaseOf, r.Request
-	b.ttl, b.label = r.TTL, r.Label
-	p.pools.borrow(b, r.Wait)
+	p.pools.borrow(c, r.Pool, wish{
+		lease: r.Lease, nonce: r.Nonce, leaseOf: r.LeaseOf, request: r.Request, ttl: r.TTL, label: r.Label,
+	}, r.Wait)
 }
 
 // The others use the calling session, if there is one.
 
 func (r Acquire) begin(p *Peer, c *call) {
 	p.sessions.use(c, r.Session)
-	b := p.pools.newBorrow(c, r.Pool)
-	b.lease, b.nonce, b.request = r.Lease, r.Nonce, r.Request
-	b.session, b.owner, b.origin = r.Session, r.Owner, r.Origin
-	b.ttl, b.terms, b.label = r.TTL, r.terms(), r.Label
-	p.pools.borrow(b, r.Wait)
+	p.pools.borrow(c, r.Pool, wish{
+		lease: r.Lease, nonce: r.Nonce, request: r.Request, session: r.Session, owner: r.Owner, origin: r.Origin,
+		ttl: r.TTL, terms: r.terms(), label: r.Label,
+	}, r.Wait)
 }
 
 func (r Return) begin(p *Peer, c *call) {
@@ -41,11 +39,7 @@ func (r Return) begin(p *Peer, c *call) {
 	r.Held.returnLease(c)
 }
 
-func (r Abandon) begin(p *Peer, c *call) {
-	p.sessions.use(c, r.Session)
-	c.effect = true
-	r.Held.abandon(c)
-}
+func (r Abandon) begin(p *Peer, c *call) { Return(r).begin(p, c) }
 
 func (r Evict) begin(p *Peer, c *call) {
 	c.effect = true

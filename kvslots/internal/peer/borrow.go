@@ -2,6 +2,7 @@ package peer
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 
@@ -14,34 +15,32 @@ type naming interface {
 	open(b *borrow, pool *rules.Pool)        // opens a borrow's name
 	restore(ps *poolState, pool *rules.Pool) // ends the closing of an idle pool
 	reviewTerms(b *borrow, pool *rules.Pool) // decides about a borrow whose name is open under other terms
-	overLocks(ps *poolState) bool            // the cap on names in use forbids another one
-	noteOpening(ps *poolState)               // the claims in flight of a pool have changed, or its use
 }
 
-// borrow is the work to grant one lease, for a call or for an enqueued ticket.
+// borrow is the work to grant one lease: for the callers of one request, or for an enqueued
+// ticket. Calls with one request key share a borrow.
 type borrow struct {
-	p    *pools
-	call *call // nil for an enqueued ticket's
-	pool *poolState
+	p       *pools
+	pool    *poolState
+	number  uint64 // in the order of arrival
+	callers []*caller
+	first   caller // the memory of the first one
 	purpose
 	phase phase
 	wish
 
 	generation uint64  // of the pool; 0: not known yet
 	confirmed  bool    // the pool had this generation at an instant after the borrow came
-	current    bool    // the view has been live and as new as the borrow
-	sawFull    bool    // the pool was full at an instant after the borrow came
-	waits      bool    // it joins the line if there is no permit
 	queued     bool    // it has waited in the line
+	stays      bool    // it keeps its place without a caller: the one that came last waited
 	voids      int     // the number of its claims that the view showed, and that were void or came too late
 	closedAt   uint64  // the revision of the configuration when it began to close the name, or found it being closed
 	refuseBy   Instant // see refuseGrace
-	expiry     timer
-	waitEnds   Instant
 
 	ticket ticket
 	claim  claim
-	adding [2]entry.Hash // the session and the origin for which noteAdding counts it
+	next   *borrow // see pools.borrows
+	before *borrow
 }
 
 // wish is the requested lease.
@@ -66,7 +65,7 @@ type purpose interface {
 	ended(b *borrow, was phase, a Answer) // the borrow has its answer
 }
 
-// byCall is the purpose of the borrow for a call that waits in the line until its time is over.
+// byCall is the purpose of the borrow for calls that wait in the line until their time is over.
 type byCall struct{}
 
 func (byCall) enqueued() bool { return false }
@@ -75,21 +74,7 @@ func (byCall) goesOn(*rules.Ticket) bool { return true }
 
 func (byCall) ended(b *borrow, was phase, a Answer) { b.leaveLineAfter(was, a) }
 
-func (byCall) admitted(b *borrow) {
-	if !b.waits {
-		b.refuseLater()
-	}
-}
-
-// ticket is a borrow's place in the line.
-type ticket struct {
-	key      entry.Key
-	revision uint64  // 0 until the view shows it
-	place    uint64  // 0 until the view shows it
-	until    Instant // to this instant it lives in the bucket, and for the guard
-}
-
-func (t *ticket) stands() bool { return t.place != 0 }
+func (byCall) admitted(*borrow) {}
 
 // claim is a borrow's latest claim.
 type claim struct {
@@ -98,71 +83,146 @@ type claim struct {
 	write    *write
 }
 
-// newBorrow returns a borrow for a call, to which its wish is to be added.
-func (p *pools) newBorrow(c *call, pool entry.Hash) *borrow {
-	return &borrow{p: p, call: c, pool: p.of(pool), purpose: byCall{}}
-}
-
-// borrow begins a borrow, or repeats one that it finds by its request key.
-func (p *pools) borrow(b *borrow, wait time.Duration) {
-	if b.request.IsZero() {
-		p.start(b, wait)
-	} else {
-		p.repeat(b, wait)
+// borrow begins a borrow for a call, or lets it share the one that this peer has begun for its
+// request key.
+func (p *pools) borrow(c *call, pool entry.Hash, w wish, wait time.Duration) {
+	ps := p.of(pool)
+	switch b := ps.requests[w.request]; {
+	case w.request.IsZero():
+		p.start(ps, w, byCall{}).add(c, nil, wait)
+	case b == nil:
+		b = p.start(ps, w, byCall{})
+		put(&ps.requests, w.request, b)
+		b.add(c, nil, wait)
+	case b.differs(&w):
+		p.refuseReused(c, pool, w, wait)
+	default:
+		b.add(c, &w, wait)
 	}
 }
 
-// start puts a new borrow into its pool's queue.
-func (p *pools) start(b *borrow, wait time.Duration) {
-	b.call.work = b
-	b.call.quit = func(why error) { b.finish(Answer{Err: why}) }
-	if wait > 0 {
-		b.call.bound(p.now.Add(wait + patience))
-		b.waits, b.waitEnds = true, p.now.Add(wait)
-		b.expiry.fire = func() { b.expire() }
-		p.timers.start(&b.expiry, b.waitEnds)
-	}
-	b.pool.users++
+// start begins a borrow in its pool's queue, to which a caller is to be added.
+func (p *pools) start(ps *poolState, w wish, of purpose) *borrow {
+	b := p.list(&borrow{p: p, pool: ps, wish: w, purpose: of})
 	b.enlist()
+	return b
+}
+
+// list adds a borrow to those of the peer, in the order of arrival.
+func (p *pools) list(b *borrow) *borrow {
+	p.lastBorrow++
+	b.number = p.lastBorrow
+	b.pool.users++
+	if b.before = p.newest; b.before == nil {
+		p.oldest = b
+	} else {
+		b.before.next = b
+	}
+	p.newest = b
+	return b
+}
+
+func (p *pools) unlist(b *borrow) {
+	b.pool.users--
+	if b.pool.requests[b.request] == b {
+		delete(b.pool.requests, b.request)
+	}
+	if b.before == nil {
+		p.oldest = b.next
+	} else {
+		b.before.next = b.next
+	}
+	if b.next == nil {
+		p.newest = b.before
+	} else {
+		b.next.before = b.before
+	}
+}
+
+// borrows returns the borrows that are not done, in the order of arrival.
+func (p *pools) borrows() (list []*borrow) {
+	for b := p.oldest; b != nil; b = b.next {
+		list = append(list, b)
+	}
+	return list
 }
 
 func (b *borrow) named() bool { return b.terms.Named() }
 
-// expire ends the wait of a borrow. A borrow in the line is refused, at once if its pool
-// was full at some instant since it came. A claim in flight may still be granted.
-func (b *borrow) expire() {
-	b.waits = false
-	switch b.phase {
-	case waiting:
-		if b.sawFull {
-			b.finish(Answer{Err: ErrNoSlot})
-		} else {
-			b.refuseLater()
-		}
-	case arrived:
-		b.pool.mark()
-	}
-}
-
-// finish ends a borrow with an answer. It drops the borrow's ticket, and its claim
-// unless that is granted.
+// finish ends a borrow with an answer to its callers. It drops the borrow's ticket, and its
+// claim unless that is granted.
 func (b *borrow) finish(a Answer) {
 	if b.phase == done {
 		return
 	}
-	was := b.phase
+	was, place := b.phase, int32(0)
 	if a.Err == ErrNoSlot {
-		a.Place = b.rank()
+		place = b.rank()
 	}
 	b.to(done)
-	b.pool.users--
-	b.p.timers.stop(&b.expiry)
+	b.p.unlist(b)
 	b.ended(b, was, a)
-	if b.call != nil && b.call.work == b {
-		b.call.quit = nil
-		b.call.answer(a)
+	callers := b.callers
+	b.callers = nil
+	if a.Err == nil && (len(callers) > 1 || len(callers) == 1 && callers[0].wish != nil) {
+		callers = b.share(&a, callers)
+	}
+	for _, c := range callers {
+		c.end(a, place)
 	}
 	b.pool.mark()
+}
+
+// share prepares an answer to several callers: one of them has the lease although another one may
+// not be told. A call that came after the slot was written begins anew, and resumes the lease.
+func (b *borrow) share(a *Answer, callers []*caller) (inTime []*caller) {
+	for _, c := range callers {
+		if c.came <= a.Grant.basis.sent {
+			inTime = append(inTime, c)
+		} else {
+			c.again()
+		}
+	}
+	a.Grant.Resumed, a.Grant.basis.untold = true, new(int)
+	*a.Grant.basis.untold = len(inTime)
+	if len(inTime) == 0 {
+		put(&b.p.untold, a.Grant.Lease, struct{}{})
+	}
+	return inTime
+}
+
+// leave ends a borrow that has no caller any more, or has it keep its place for a repeat.
+func (b *borrow) leave(why error) {
+	keeps := b.stays && b.grace() > 0 && (errors.Is(why, ErrPlaceKept) || errors.Is(why, ErrNoSlot)) && b.ticket.key != (entry.Key{})
+	switch {
+	case len(b.callers) > 0 || b.phase == done:
+	case !keeps:
+		if !b.stays {
+			b.dropPlace()
+		}
+		if s := b.p.view.Pool(b.pool.id).Requested(b.request); s != nil && b.phase != resuming {
+			b.p.purgeUntold(s)
+		}
+		b.finish(Answer{Err: why})
+	case b.phase == waiting:
+		b.sendAway()
+	default: // its write comes first
+	}
+}
+
+// dropPlace purges the place that is kept for the borrow's request key, if no peer has a caller.
+func (b *borrow) dropPlace() {
+	if t := b.p.view.Pool(b.pool.id).PlaceOf(b.request); t != nil && t.Absent() && b.p.feed.mode == live {
+		b.p.writes.discard(t.Key, t.Revision, nil)
+	}
+}
+
+// grace returns how long the place is kept when no caller waits; 0: not at all.
+func (b *borrow) grace() time.Duration {
+	if b.request.IsZero() || b.enqueued() {
+		return 0
+	}
+	return b.p.cfg.ResumeGrace
 }
 
 // rank returns the place in line that the borrow has, or would get, from 1.
@@ -185,26 +245,36 @@ func (b *borrow) requeue() {
 	case !b.goesOn(t):
 		b.finish(Answer{Err: ErrNoSlot})
 	case t != nil:
-		b.to(waiting)
-		if !b.joins() {
-			b.refuseLater()
-		}
-		b.pool.mark()
+		b.wait()
 	default:
 		b.leaveLine()
 		b.backToQueue()
 	}
 }
 
+// wait has a borrow wait in the line, where its ticket stands.
+func (b *borrow) wait() {
+	b.to(waiting)
+	b.pool.mark()
+	if len(b.callers) == 0 && !b.enqueued() {
+		b.sendAway()
+	}
+}
+
+// backToQueue begins a borrow anew that has no place in the line. Without a caller it ends.
 func (b *borrow) backToQueue() {
 	b.to(arrived)
+	if len(b.callers) == 0 {
+		b.finish(Answer{Err: ErrNoSlot})
+		return
+	}
 	b.enlist()
 }
 
 // enlist puts a borrow into its pool's queue, unless it is there.
 func (b *borrow) enlist() {
 	queue := &b.pool.queue
-	i, found := slices.BinarySearchFunc(*queue, b, func(x, y *borrow) int { return cmp.Compare(x.call.id, y.call.id) })
+	i, found := slices.BinarySearchFunc(*queue, b, func(x, y *borrow) int { return cmp.Compare(x.number, y.number) })
 	if !found {
 		*queue = slices.Insert(*queue, i, b)
 	}
@@ -225,11 +295,11 @@ func (ps *poolState) serveLine(pool *rules.Pool) {
 	}
 	for _, t := range pool.Able() {
 		b := ps.borrowOf(t)
-		if b == nil || b.phase != waiting && b.phase != refusing {
+		if b == nil || b.phase != waiting {
 			continue
 		}
 		if pool.Requested(b.request) != nil { // a claim would be void
-			ps.lookForSlot(b)
+			b.lookForSlot()
 			continue
 		}
 		position, ok := pool.Choose(t, &ps.flight)
@@ -244,7 +314,7 @@ func (ps *poolState) borrowOf(t *rules.Ticket) *borrow {
 	if b := ps.promoting[t.Place]; b != nil {
 		return b
 	}
-	if b := ps.tickets[t.Key]; b != nil && b.ticket.place == t.Place && !b.enqueued() {
+	if b := ps.tickets[t.Key]; b != nil && b.ticket.place == t.Place && !b.enqueued() && t.Server() == ps.p.self.id {
 		return b
 	}
 	return nil
@@ -266,9 +336,17 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 		b.resume(pool, s)
 		return true
 	}
-	switch {
-	case b.obstacle(pool) != nil:
-		b.refuseLater()
+	switch waits, err := b.obstacle(pool); {
+	case waits:
+		b.pool.markLater()
+		return true
+	case err == ErrLimitMismatch:
+		if b.isCurrent() {
+			b.p.names.reviewTerms(b, pool)
+		}
+		return true
+	case err != nil:
+		b.refuse(err)
 		return true
 	case b.named() && (!pool.Exists() || pool.Closing()):
 		b.p.names.open(b, pool)
@@ -277,29 +355,28 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 		b.p.names.restore(b.pool, pool)
 		return false
 	}
-	position, ok := pool.Choose(nil, &b.pool.flight)
+	position, ok := b.choose(pool)
 	switch {
-	case !ok && b.joins() && b.overWaiters(pool):
-		if b.current {
-			b.finish(Answer{Err: ErrMaxWaiters})
-		} else {
-			b.refuseLater() // review moves it back to the queue, in such a view
-		}
 	case ok && b.tryClaim(pool, position):
 	case ok:
 		return false
-	case !b.joins():
-		b.refuseLater()
+	case !b.joins(): // reviewRefusals refuses it
+	case b.overWaiters(pool):
+		b.refuse(ErrMaxWaiters)
 	case len(b.pool.flight.Purges) > 0 || b.p.self.revision == 0:
 		// A slot is being freed, or this peer has no presence to hold a ticket.
 	default:
-		b.join()
+		b.join(pool)
 	}
 	return true
 }
 
+func (b *borrow) choose(pool *rules.Pool) (position int, ok bool) {
+	return pool.Choose(pool.Ticket(b.ticket.place), &b.pool.flight)
+}
+
 // joins reports whether the borrow joins the line if there is no permit for it.
-func (b *borrow) joins() bool { return b.waits || b.enqueued() }
+func (b *borrow) joins() bool { return b.waitEnds() > b.p.now || b.enqueued() }
 
 // overWaiters reports whether the cap on waiters forbids the borrow to join.
 func (b *borrow) overWaiters(pool *rules.Pool) bool {
@@ -307,12 +384,13 @@ func (b *borrow) overWaiters(pool *rules.Pool) bool {
 	if b.named() {
 		most = b.p.cfg.MaxWaiters
 	}
-	return pool.LineReaches(most, b.pool.flight.Joining)
+	return pool.LineReaches(most, b.pool.flight.Joining) && pool.PlaceOf(b.request) == nil
 }
 
-// obstacle returns why the borrow cannot be served, according to the view, or nil. It also
-// sets b.generation. review decides whether the view may be trusted.
-func (b *borrow) obstacle(pool *rules.Pool) error {
+// obstacle returns why the borrow cannot be served, according to the view, or nil; waits reports
+// whether it has to wait for writes of this peer that may reach a cap. It also sets b.generation.
+// Its callers decide whether the view may be trusted.
+func (b *borrow) obstacle(pool *rules.Pool) (waits bool, err error) {
 	known := uint64(0)
 	if b.confirmed {
 		known = b.generation
@@ -321,16 +399,20 @@ func (b *borrow) obstacle(pool *rules.Pool) error {
 	if pool.Exists() && (obstacle == rules.NoObstacle || obstacle == rules.OtherTerms) {
 		b.generation = pool.Generation()
 	}
-	if obstacle != rules.SessionEnded && b.named() && (pool == nil || !pool.InUseOrWaited()) && b.p.names.overLocks(b.pool) {
-		return ErrMaxLocks
+	switch {
+	case obstacle == rules.SessionEnded:
+		return false, ErrSessionGone
+	case obstacle == rules.NotRegistered:
+		return false, ErrNoPool
 	}
-	if _, origin := b.holders(); obstacle == rules.NoObstacle && b.named() && !pool.Exists() && b.p.view.TombstonesReach(b.p.cfg.MaxTombstones, origin) {
-		return ErrMaxTombstones
+	if waits, err = b.p.writes.reached(b.limits(pool)...); waits || err != nil {
+		return waits, err
 	}
-	if obstacle != rules.SessionEnded {
-		if err := b.overShare(true); err != nil {
-			return err
-		}
+	if _, origin := b.holders(); b.named() && !pool.Exists() && b.p.view.TombstonesReach(b.p.cfg.MaxTombstones, origin) {
+		return false, ErrMaxTombstones
 	}
-	return [...]error{rules.SessionEnded: ErrSessionGone, rules.NotRegistered: ErrNoPool, rules.OtherTerms: ErrLimitMismatch}[obstacle]
+	if obstacle == rules.OtherTerms {
+		return false, ErrLimitMismatch
+	}
+	return false, nil
 }

@@ -5,29 +5,29 @@ type phase uint8
 
 // The phases; the package comment draws what leads from one to another.
 const (
-	arrived     phase = iota // in its pool's queue: not decided yet
+	arrived     phase = iota // in its pool's queue: not decided yet, or its callers are about to be refused
 	joining                  // its ticket is sent
 	waiting                  // its ticket stands in the line
 	claiming                 // its claim is sent, and not judged yet
 	withdrawing              // its claim is void, and is being purged
-	refusing                 // there seems to be no slot for it: waits for a read barrier
+	parting                  // its ticket is being written again, since no caller waits
 	resuming                 // the slot that was granted for its request key is being written again
 	done                     // it has its outcome
 	phases
 )
 
 func (f phase) String() string {
-	return [...]string{"arrived", "joining", "waiting", "claiming", "withdrawing", "refusing", "resuming", "done"}[f]
+	return [...]string{"arrived", "joining", "waiting", "claiming", "withdrawing", "parting", "resuming", "done"}[f]
 }
 
 // transitions are the phases that may follow each phase.
 var transitions = [phases][]phase{
-	arrived:     {joining, claiming, refusing, resuming, done},
+	arrived:     {joining, claiming, resuming, done},
 	joining:     {arrived, waiting, done},
-	waiting:     {arrived, joining, claiming, refusing, done},
+	waiting:     {arrived, joining, claiming, parting, done},
 	claiming:    {arrived, waiting, withdrawing, done},
 	withdrawing: {arrived, waiting, done},
-	refusing:    {arrived, claiming, resuming, done},
+	parting:     {arrived, done},
 	resuming:    {arrived, done},
 	done:        {},
 }
@@ -49,5 +49,4 @@ func Transitions() []Transition {
 func (b *borrow) to(f phase) {
 	b.p.steps[b.phase][f]++
 	b.phase = f
-	b.noteAdding()
 }

@@ -15,11 +15,9 @@ type call struct {
 	session entry.Hash      // the calling client session, if any: see sessionState
 	quit    func(why error) // ends the pending work of the call and answers it; nil: there is none
 	reload  func()          // called when the view has become live again; may be nil
-	work    any             // what a room above does for the call; nil: nothing that it has to find
 	limit   timer           // when it is answered ErrUnavailable
 	effect  bool            // it may take effect although its session ends, so it is answered with its outcome
 	parked  *Answer         // an answer that waits for the session's refresh; nil: none
-	settle  func(Answer)    // takes the answer of a call that is this peer's own, without a caller; nil: the answer is the caller's
 }
 
 // calls holds the open calls.
@@ -53,7 +51,7 @@ func (c *call) isOpen() bool { return c.k.calls.open[c.id] == c }
 func (c *call) end(why error) {
 	switch {
 	case c.parked != nil:
-		c.k.takeBack(c.parked, why)
+		c.k.takeBack(c.parked)
 		c.deliver(Answer{Err: why})
 	case c.quit != nil:
 		c.quit(why)
@@ -90,10 +88,6 @@ func (c *call) deliver(a Answer) {
 	delete(c.k.calls.open, c.id)
 	c.parked = nil
 	c.k.timers.stop(&c.limit)
-	if c.settle != nil {
-		c.settle(a)
-		return
-	}
 	a.Call = c.id
 	c.k.out.ready.Answers = append(c.k.out.ready.Answers, a)
 	if !c.session.IsZero() {

@@ -38,8 +38,6 @@ func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool 
 		expected = s.Revision
 	}
 	put(&ps.flight.Claims, position, b.ticket.place)
-	ps.named = b.named()
-	ps.p.names.noteOpening(ps)
 	b.to(claiming)
 	b.generation = generation
 	number, lease, nonce := b.nextLease()
@@ -52,6 +50,7 @@ func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool 
 		value.Asked = value.TTL
 	}
 	w := b.p.writes.put(b.p.value(rules.SlotKey(ps.id, position), value, expected, b.ttl), nil)
+	b.charge(w)
 	c := claim{position: position, number: number, write: w}
 	b.claim = c
 	put(&ps.claims, position, w)
@@ -137,7 +136,8 @@ func (b *borrow) leaveAfterClaim() {
 
 // noteSlot purges a claim that has just been applied if it is orphaned.
 func (p *pools) noteSlot(e *entry.Entry, own bool) {
-	if p.isOrphanedClaim(e, own) {
+	_, given := p.given[e.Author]
+	if delete(p.given, e.Author); given && e.Author != 0 || p.isOrphanedClaim(e, own) {
 		p.writes.discard(e.Key, e.Revision, nil)
 	}
 	p.noteRequested(e)
@@ -151,12 +151,17 @@ func (p *pools) isOrphanedClaim(e *entry.Entry, pending bool) bool {
 	return !pending && !e.Marker && e.Slot.Fence == 0 && p.self.was(e.Slot.Claimer) && p.feed.mode != loading
 }
 
-// grant answers the borrow with its lease. It returns false if it is too late to.
+// grant answers the borrow with its lease. It returns false if it is too late to, or if no caller
+// waits.
 func (byCall) grant(b *borrow, s *rules.Slot) bool {
+	if len(b.callers) == 0 {
+		return false
+	}
 	grant, ok := b.p.grantOf(s, b.ttl, b.claim.write.begun)
 	if !ok {
 		return false
 	}
+	b.dropPlace()
 	b.p.counters.Grants++
 	grant.Queued, grant.Claim = b.queued, b.claim.number
 	b.finish(Answer{Grant: grant})

@@ -22,6 +22,8 @@ func (p *Peer) cleanUp() {
 		switch {
 		case d.Marker:
 			p.writes.discard(d.Key, d.Revision, nil)
+		case d.Refresh && d.Ticket.Kept():
+			p.pools.refresh(d.Ticket)
 		case d.Refresh:
 			p.enqueued.adopt(d.Ticket, func() {})
 		case d.Slot != nil:

@@ -26,7 +26,7 @@ type Config struct {
 	// The caps on named pools in which one client session, and the clients of one origin,
 	// have slots or tickets. 0 means any number.
 	MaxLocksPerSession, MaxLocksPerOrigin int
-	// ResumeGrace is how long a borrow with a request key keeps its place, or its slot, when
+	// ResumeGrace is how long a borrow with a request key keeps its place when
 	// its caller has gone; 0 means not at all.
 	ResumeGrace time.Duration
 	// Random is the only source of randomness.

@@ -34,18 +34,18 @@
 //	  |  +---------+         |  |  +-------+  | its claim is void
 //	  |   no ticket was      |  |   lost      v
 //	  |   written            |  +------ withdrawing --> arrived, if it
-//	  |                      | the wait is over         has no ticket
-//	  +------> refusing <----+
-//	              |
-//	              +--> done: refused, by a live view as new as the borrow
-//	              +--> claiming or arrived, if the pool has changed meanwhile
+//	                         | no caller waits          has no ticket
+//	                         +--> parting --> done; arrived, if one has come back
 //
-// A borrow whose request key has a slot in the view goes from arrived or refusing to resuming,
-// and from there to done: granted, or back to arrived if the slot is gone.
+// Callers are refused one by one, by a live view as new as each call: in phase arrived if they do
+// not wait, and in phase waiting when their wait is over. A borrow whose request key has a slot in
+// the view goes from arrived to resuming, and from there to done: granted, or back to arrived if
+// the slot is gone. One whose request key has a place in the line takes that place, or waits beside
+// the peer that serves it.
 //
-// From every phase a borrow is done when its caller gives up, its session ends, or
-// the outcome of its write is unknown. A borrow that has lost its ticket is arrived
-// again. When the view is built anew, a waiting borrow is joining until the new view
+// From every phase a borrow is done when its last caller gives up, its session ends, or
+// the outcome of its write is unknown; with a request key its place may be kept. A borrow that has
+// lost its ticket is arrived again. When the view is built anew, a waiting borrow is joining until the new view
 // shows its ticket.
 //
 // # The rooms
@@ -56,11 +56,11 @@
 //
 //   - The contract: config.go, request.go, output.go, errors.go.
 //   - The kernel: kernel.go, call.go and queue.go; feed.go, loading.go, catchup.go,
-//     catchup_check.go and contradiction.go, which keep the view; write.go, writequeue.go and
-//     discard.go; barrier.go, presence.go, confirmation.go, told.go, metrics.go, lists.go,
+//     catchup_check.go and contradiction.go, which keep the view; write.go, writequeue.go,
+//     discard.go and caps.go; barrier.go, presence.go, confirmation.go, told.go, metrics.go, lists.go,
 //     event.go. It calls the rooms above it by the interface worker.
-//   - Pools: pool.go; borrow.go, borrow_phase.go, share.go, claiming.go, ticket.go,
-//     refusing.go, repeat.go, restart.go; held.go, return.go, renew.go, expiry.go; register.go,
+//   - Pools: pool.go; borrow.go, borrow_phase.go, share.go, caller.go, claiming.go,
+//     ticket.go, repeat.go, restart.go; held.go, return.go, renew.go, expiry.go; register.go,
 //     inspect.go, delete.go. They call names by the interface naming, and what differs for
 //     an enqueued session by the interface purpose.
 //   - Names, and idle pools: names.go, idlepools.go.

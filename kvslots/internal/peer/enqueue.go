@@ -30,13 +30,10 @@ func (p *enqueued) enqueue(c *call, r Enqueue) {
 		case e.Status == rules.Queued || e.Status == rules.Served && (e.Slot.Value.Ticket != 0 || e.Slot.Value.Request != r.Request || r.Request.IsZero()):
 			c.answer(r.repeated(e))
 		default:
-			p.start(&borrow{
-				p: p.pools, call: c, pool: p.of(r.Pool), purpose: byEnqueue{again: again}, current: true,
-				wish: wish{
-					lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms(), request: r.Request,
-					label: r.Label,
-				},
-			}, 0)
+			p.start(p.of(r.Pool), wish{
+				lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms(), request: r.Request,
+				label: r.Label,
+			}, byEnqueue{again: again}).add(c, nil, 0).current = true
 		}
 	})
 }
@@ -89,15 +86,14 @@ func (p *enqueued) promote(pool *rules.Pool) {
 		if ps.promoting[t.Place] != nil {
 			continue
 		}
-		b := &borrow{
+		b := p.list(&borrow{
 			p: p.pools, purpose: byTicket{}, pool: ps, phase: waiting, generation: t.Value.Generation,
 			wish: wish{
 				lease: t.Value.Lease, ttl: t.Value.TTL.Duration(), session: t.Key.Session, nonce: t.Value.Nonce, terms: pool.Terms(),
 				request: t.Value.Request, label: t.Value.Label,
 			},
-			ticket: ticket{key: t.Key, revision: t.Revision, place: t.Place},
-		}
-		ps.users++
+			ticket: ticket{key: t.Key, place: t.Place},
+		})
 		put(&ps.promoting, t.Place, b)
 		ps.mark()
 	}
@@ -116,8 +112,7 @@ func (e byEnqueue) ticketFor(b *borrow) *newTicket {
 	key := rules.EnqueuedKey(b.pool.id, b.session)
 	if _, taken := b.p.view.Latest(key); taken {
 		if t := b.p.view.Pool(b.pool.id).TicketAt(key); t == nil || !t.Value.Spent && t.Stands() {
-			c := b.call // enqueue decides again, in a current view
-			c.work, c.quit = nil, nil
+			b.callers = nil // enqueue decides again, in a current view
 			b.finish(Answer{})
 			e.again()
 			return nil

@@ -180,7 +180,7 @@ func TestEventsOfADeadPeer(t *testing.T) {
 	h.feed(h.store(&presence))
 	for n, ttl := range []entry.Span{entry.Span(time.Hour), 0} {
 		value := entry.TicketValue{
-			Lease: h.hash(), Generation: h.generation(on.Pool), Peer: other.Session, TTL: ttl, Nonce: h.hash(), Wait: entry.Span(time.Hour),
+			Lease: h.hash(), Generation: h.generation(on.Pool), Session: waiter, Peer: other.Session, TTL: ttl, Nonce: h.hash(), Wait: entry.Span(time.Hour),
 		}
 		ticket := entry.NewMessage(entry.Key{Kind: entry.Ticket, Pool: on.Pool, Session: waiter, N: n + 1}, value, 0, time.Hour)
 		h.feed(h.store(&ticket))

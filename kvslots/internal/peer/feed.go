@@ -239,6 +239,9 @@ func (k *kernel) apply(e *entry.Entry, age time.Duration) {
 	k.tell(e)
 	k.feed.check.note(e)
 	own := k.writes.shown(e, before.live)
+	if before.lease != e.Slot.Lease {
+		delete(k.untold, before.lease)
+	}
 	switch e.Key.Kind {
 	case entry.Slot:
 		if end, known := k.feed.ends[e.Slot.Lease]; known {

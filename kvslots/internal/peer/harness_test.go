@@ -33,6 +33,10 @@ type harness struct {
 	answers  map[uint64]peer.Answer
 	events   []peer.Event
 	names    uint64
+	ahead    time.Duration // how much the stream's clock is ahead of the right time
+	beside   *harness      // of another peer on the same stream; nil: there is none
+	unfed    []entry.Entry // entries that the feed has still to deliver
+	paused   bool          // the feed delivers nothing
 }
 
 const firstSequence = 1_000_000
@@ -53,7 +57,9 @@ func newHarnessOf(t testing.TB, cfg peer.Config) *harness {
 
 // startHarness returns a harness whose peer has ordered its first reading.
 func startHarness(t testing.TB, cfg peer.Config) *harness {
-	cfg.Random = rand.NewPCG(1, 2)
+	if cfg.Random == nil {
+		cfg.Random = rand.NewPCG(1, 2)
+	}
 	h := &harness{
 		t: t, now: peer.Instant(time.Hour), auto: true, last: firstSequence,
 		stands: map[entry.Key]uint64{}, configs: map[entry.Key]entry.ConfigValue{}, answers: map[uint64]peer.Answer{},
@@ -101,14 +107,35 @@ func (h *harness) settle() {
 			w := h.sent[0]
 			h.sent = h.sent[1:]
 			h.publish(&w)
+		case h.beside != nil && len(h.beside.unfed) > 0 && !h.beside.paused:
+			h.beside.deliver()
+			h.beside.settle()
 		default:
 			return
 		}
 	}
 }
 
+// join returns the harness of another peer on the stream of h, whose view is loaded.
+func (h *harness) join(cfg peer.Config) *harness {
+	h.t.Helper()
+	cfg.Random = rand.NewPCG(3, 4)
+	o := startHarness(h.t, cfg)
+	o.now, o.ahead, o.created, o.names, o.last = h.now, h.ahead, h.created, 1<<32, h.last
+	o.stream = slices.Clone(h.stream)
+	for i := range o.stream {
+		o.note(&o.stream[i])
+	}
+	o.beside, h.beside = h, o
+	o.settle()
+	o.wantLive()
+	return o
+}
+
 // wall returns the time by the stream's clock.
-func (h *harness) wall(at peer.Instant) time.Time { return time.Unix(1_790_000_000, 0).Add(at.Sub(0)) }
+func (h *harness) wall(at peer.Instant) time.Time {
+	return time.Unix(1_790_000_000, 0).Add(at.Sub(0) + h.ahead)
+}
 
 // beginReading begins the reading that the peer has ordered.
 func (h *harness) beginReading() {
@@ -184,6 +211,10 @@ func (h *harness) store(m *entry.Message) entry.Entry {
 	e := h.entry(m, h.last)
 	h.stream = append(h.stream, e)
 	h.note(&e)
+	if o := h.beside; o != nil {
+		o.last, o.stream, o.unfed = e.Revision, append(o.stream, e), append(o.unfed, e)
+		o.note(&e)
+	}
 	return e
 }
 
@@ -217,9 +248,21 @@ func (h *harness) ack(id uint64, o peer.Outcome, revision uint64) {
 
 // feed delivers an entry by the feed, and by the reading if there is one.
 func (h *harness) feed(e entry.Entry) {
-	h.p.Fed(e, h.now)
-	if h.reading {
-		h.read(e)
+	h.unfed = append(h.unfed, e)
+	if !h.paused {
+		h.deliver()
+	}
+}
+
+// deliver delivers what the feed has.
+func (h *harness) deliver() {
+	for len(h.unfed) > 0 {
+		e := h.unfed[0]
+		h.unfed = slices.Delete(h.unfed, 0, 1)
+		h.p.Fed(e, h.now)
+		if h.reading {
+			h.read(e)
+		}
 	}
 }
 
@@ -253,6 +296,14 @@ func (h *harness) pass(d time.Duration) {
 		next := end
 		if wake := h.p.Ready().WakeAt; wake != 0 {
 			next = min(end, max(wake, h.now.Add(time.Millisecond)))
+		}
+		if o := h.beside; o != nil {
+			if wake := o.p.Ready().WakeAt; wake != 0 {
+				next = min(next, max(wake, h.now.Add(time.Millisecond)))
+			}
+			o.now = next
+			o.p.Tick(next)
+			o.settle()
 		}
 		h.now = next
 		h.p.Tick(h.now)

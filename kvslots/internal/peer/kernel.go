@@ -35,12 +35,12 @@ type kernel struct {
 	reads    reads
 	self     presence
 	calls    calls
-	purging  map[entry.Key]uint64 // keys whose purge is under way, and the revision that it expects
-	stopping bool                 // Close was called
-	kept     []*timer             // see keep
-	watched  bool                 // see Watch
-	scene    scene                // before the entry that is being applied
-	ticksAt  Instant              // when Tick is next called because the view waits; 0: it does not wait
+	purging  map[entry.Key]uint64    // keys whose purge is under way, and the revision that it expects
+	stopping bool                    // Close was called
+	untold   map[entry.Hash]struct{} // leases with request keys of which no caller was told, until their purges
+	watched  bool                    // see Watch
+	scene    scene                   // before the entry that is being applied
+	ticksAt  Instant                 // when Tick is next called because the view waits; 0: it does not wait
 	counters Counters
 }
 

@@ -60,6 +60,15 @@ func (f *feed) loaded() {
 	f.k.log(Debug, "view loaded", "")
 }
 
+// timeLeft returns how much of a lease's time may be left. Until another peer is heard, the
+// leader's clock alone says how old a loaded lease is, and it may have been stepped: all of its time.
+func (f *feed) timeLeft(s *rules.Slot) time.Duration {
+	if f.k.now < f.witnessUntil && s.Revision <= f.began {
+		return s.Value.TTL.Duration()
+	}
+	return s.Left(f.k.now)
+}
+
 // rebuild drops the view and builds it anew. It keeps the ends of leases, which this peer
 // knows better than the stream.
 func (f *feed) rebuild(why string) {

@@ -13,8 +13,7 @@ import (
 // names opens and closes pools: it implements naming.
 type names struct {
 	*pools
-	opening int // names that are not in use in the view, and in which this peer is claiming
-	closer  idleCloser
+	closer idleCloser
 }
 
 // open opens a borrow's name, and claims slot 0 in the same round trip. If the name cannot
@@ -36,35 +35,15 @@ func (n *names) open(b *borrow, pool *rules.Pool) {
 	}
 }
 
-// overLocks reports whether the cap on names in use forbids another one.
-func (n *names) overLocks(ps *poolState) bool {
-	return !ps.opening && n.view.NamesReach(n.cfg.MaxLocks, n.opening)
-}
-
-// noteOpening keeps count of the names that are not in use in the view, and in which this peer
-// is claiming.
-func (n *names) noteOpening(ps *poolState) {
-	opening := ps.named && len(ps.flight.Claims) > 0 && n.byID[ps.id] == ps
-	if opening {
-		pool := n.view.Pool(ps.id)
-		opening = pool == nil || !pool.InUseOrWaited()
-	}
-	if opening == ps.opening {
-		return
-	}
-	if ps.opening = opening; opening {
-		n.opening++
-	} else {
-		n.opening--
-	}
-}
-
 // reviewTerms decides about a borrow whose name is open under other terms, in an
 // live view as new as the borrow. It closes an idle name once: it tries again only
 // while the configuration is unchanged, since the closing may not have been written.
 func (n *names) reviewTerms(b *borrow, pool *rules.Pool) {
 	ps := b.pool
 	latest, _ := n.view.Latest(rules.ConfigKey(ps.id))
+	if b.refuseBy == 0 { // counted from here, since the view may have been late until now
+		b.refuseBy = n.now.Add(refuseGrace)
+	}
 	switch {
 	case ps.config != nil:
 	case pool.InDoubt(n.now) && n.now < b.refuseBy:
@@ -80,7 +59,7 @@ func (n *names) reviewTerms(b *borrow, pool *rules.Pool) {
 		n.setClosing(ps, pool, true)
 	default:
 		b.closedAt = latest
-		if n.open(b, pool); b.phase == refusing {
+		if n.open(b, pool); b.phase == arrived {
 			ps.markLater()
 		}
 	}

@@ -164,6 +164,7 @@ type WaiterStats struct {
 	Place   int        // in the line, from 1
 	Waited  time.Duration
 	Label   string // of the borrow, or of its session
+	Away    bool   // no caller waits: the place is kept for a repeat, and not served
 }
 
 // IdleStats describes a named pool that is idle.

@@ -77,7 +77,6 @@ func (p *Peer) Close(now Instant) {
 	for _, c := range p.calls.all() {
 		c.end(ErrClosed)
 	}
-	p.keepNothing()
 	p.advance()
 	p.stopping = true
 	for _, c := range p.calls.all() {
@@ -155,10 +154,10 @@ func (w *work) applied(e *entry.Entry, before holder, own bool) {
 		if s := p.view.Session(e.Key.Session); s != nil && e.Marker {
 			p.follows.tellAll(slices.Values(s.Slots))
 			p.follows.tell(s.ID, entry.NoCause)
+			p.pools.peerGone(s)
 		}
 	case entry.Config:
 		p.names.closer.applied(e, own)
-		delete(p.pools.registering, e.Key.Pool)
 		if pool := p.view.Pool(e.Key.Pool); pool != nil {
 			p.follows.tellAll(pool.Slots)
 		}
@@ -187,7 +186,6 @@ func (w *work) touched(pool *rules.Pool) {
 	}
 	if ps := w.pools.byID[pool.ID]; ps != nil {
 		ps.mark()
-		w.names.noteOpening(ps) // before another pool counts the names in use and those being opened
 	}
 }
 

@@ -12,25 +12,24 @@ import (
 // poolState is this peer's pending work for one pool. It exists only while a call
 // or a write is pending.
 //
-// Where a borrow is kept follows from its phase: arrived and refusing, in the queue;
+// Where a borrow is kept follows from its phase: arrived, in the queue;
 // claiming and withdrawing, among the claims; and by its ticket's key, as long as it
 // has one.
 type poolState struct {
 	p  *pools
 	id entry.Hash
 	poolMemory
-	users      int // borrows that are not done, and awaits
+	users      int       // borrows that are not done, and awaits
+	over       []*caller // callers whose wait is over, or which do not wait
 	tickets    map[entry.Key]*borrow
-	promoting  map[uint64]*borrow         // by the place of the enqueued ticket
-	repeatable map[entry.Hash]*repeatable // by the request key
-	config     *write                     // the pending write of the configuration, if any
-	generation uint64                     // of the pool, when its borrows were last looked at
-	pausedTill Instant                    // no position is chosen before
+	promoting  map[uint64]*borrow     // by the place of the enqueued ticket
+	requests   map[entry.Hash]*borrow // by the request key
+	config     *write                 // the pending write of the configuration, if any
+	generation uint64                 // of the pool, when its borrows were last looked at
+	pausedTill Instant                // no position is chosen before
 	ticketNumbers
-	named   bool // it is a named pool
-	opening bool // see names.noteOpening
-	dirty   bool
-	later   timer // see markLater
+	dirty bool
+	later timer // see markLater
 }
 
 // ticketNumbers are the numbers of this peer's tickets in a pool.
@@ -42,14 +41,16 @@ type ticketNumbers struct {
 // pools holds the pools with pending work.
 type pools struct {
 	*kernel
-	names       naming
-	byID        map[entry.Hash]*poolState
-	dirty       []*poolState // to be advanced
-	advanced    []*poolState // memory for the next dirty
-	spare       []poolMemory
-	registering map[entry.Hash]struct{} // the pools that this peer registers and that the view does not show yet
-	steps       [phases][phases]uint64  // of borrows, from phase to phase
-	adding      map[entry.Hash]int      // see borrow.noteAdding
+	names      naming
+	byID       map[entry.Hash]*poolState
+	dirty      []*poolState // to be advanced
+	advanced   []*poolState // memory for the next dirty
+	spare      []poolMemory
+	steps      [phases][phases]uint64 // of borrows, from phase to phase
+	given      map[uint64]struct{}    // the authors of claims that were under way when the view was built anew
+	lastBorrow uint64                 // the number of the newest borrow
+	oldest     *borrow                // of those that are not done; borrow.next leads to the others
+	newest     *borrow
 }
 
 const maxSpare = 64
@@ -115,7 +116,6 @@ func (ps *poolState) tidy() {
 			ps.poolMemory = poolMemory{}
 		}
 	}
-	ps.p.names.noteOpening(ps)
 }
 
 // advance advances everything in a pool as far as the view allows.
@@ -130,11 +130,11 @@ func (ps *poolState) advance() {
 	if ps.mayChoose() {
 		ps.serveLine(pool)
 	}
-	ps.reviewRefusals() // these borrows came before those that have just arrived
 	if ps.mayChoose() {
 		ps.serveQueue(pool)
 	}
-	ps.queue = slices.DeleteFunc(ps.queue, func(b *borrow) bool { return b.phase != arrived && b.phase != refusing })
+	ps.reviewRefusals(pool)
+	ps.queue = slices.DeleteFunc(ps.queue, func(b *borrow) bool { return b.phase != arrived })
 	ps.tidy()
 }
 

@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -18,17 +20,18 @@ func (p *pools) register(c *call, r Register) {
 	c.when(func() bool { return r.mayWrite(p) }, func() { r.write(p, c) }, func() { r.review(p, c) })
 }
 
-// mayWrite reports whether something has to be written, and the cap on pools allows it.
+// mayWrite reports whether something has to be written, and the caps allow it.
 func (r Register) mayWrite(p *pools) bool {
 	pool := p.view.Pool(r.Pool)
-	return !r.repeats(pool) && !r.isUpToDate(p, pool) && (pool.Exists() || r.cap(p, true) == nil)
+	waits, err := r.reached(p)
+	return !r.reuses(pool) && !r.isUpToDate(p, pool) && (pool.Exists() || !waits && err == nil)
 }
 
 // review decides about a registration in a view that is live and as new as the request.
 func (r Register) review(p *pools, c *call) {
 	pool := p.view.Pool(r.Pool)
-	switch err := r.cap(p, false); {
-	case r.repeats(pool) && (pool.Size() != r.Count || r.Title != nil && *r.Title != pool.Config.Title):
+	switch _, err := r.reached(p); {
+	case r.reuses(pool):
 		c.answer(Answer{Err: ErrKeyReused})
 	case r.mayWrite(p):
 		r.write(p, c)
@@ -36,64 +39,98 @@ func (r Register) review(p *pools, c *call) {
 		p.answerState(c, r.Pool, Answer{})
 	case err != nil:
 		c.answer(Answer{Err: err})
-	default: // a registration under way may fail
+	default:
 		c.afterLive(failurePause, func() { r.review(p, c) })
 	}
 }
 
 func (r Register) write(p *pools, c *call) {
-	var w *write
 	value := entry.ConfigValue{}
 	if pool := p.view.Pool(r.Pool); pool.Exists() {
 		value = pool.Config
 	}
-	value.Count, value.Closing, value.Request = r.Count, false, r.Request
+	value.Closing = false
+	if !r.repeats(p.view.Pool(r.Pool)) {
+		r.ask(&value)
+	}
+	opens := value.Generation == 0
+	if opens {
+		value.Generation, value.Origin = p.randomNumber(), r.Origin
+	}
+	w := p.writePool(c, r.Pool, value, func(resolution) {
+		gone := Answer{State: State{Count: r.Count}} // deleted since: answer as for a pool without leases
+		p.answerState(c, r.Pool, gone)
+	}, func() { p.register(c, r) })
+	if opens && p.cfg.MaxPools > 0 {
+		w.charge(quota{of: ofPools})
+	}
+}
+
+// maxRequests is how many registrations with a request key a pool remembers, so that a repeat of
+// one of them does not undo a later registration.
+const maxRequests = 8
+
+// ask sets in a configuration what the registration asks for, and remembers its request key.
+func (r Register) ask(value *entry.ConfigValue) {
+	value.Count = r.Count
 	if r.Title != nil {
 		value.Title = *r.Title
 	}
-	if value.Generation == 0 {
-		put(&p.registering, r.Pool, struct{}{})
-		c.quit = func(why error) {
-			w.countsUntil(func() { delete(p.registering, r.Pool) })
-			c.answer(Answer{Err: why})
-		}
-		value.Generation, value.Origin = p.randomNumber(), r.Origin
+	if !r.Request.IsZero() {
+		value.Requests = append(slices.Clone(value.Requests), r.Request, r.asked())
+		value.Requests = value.Requests[max(0, len(value.Requests)-2*maxRequests):]
 	}
-	w = p.writePool(c, r.Pool, value, func(resolution) {
-		gone := Answer{State: State{Count: r.Count}} // deleted since: answer as for a pool without leases
-		p.answerState(c, r.Pool, gone)
-	}, func() {
-		delete(p.registering, r.Pool)
-		p.register(c, r)
-	})
 }
 
-// repeats reports whether the request key is that of the pool's last registration.
-func (r Register) repeats(pool *rules.Pool) bool {
-	return !r.Request.IsZero() && pool.Exists() && !pool.Closing() && pool.Config.Request == r.Request
+// asked returns a hash of what the registration asks for.
+func (r Register) asked() entry.Hash {
+	text := strconv.Itoa(r.Count)
+	if r.Title != nil {
+		text += " " + *r.Title
+	}
+	return entry.HashOf(entry.OfRequest, text)
 }
 
-// isUpToDate reports whether a registration need not be written: the pool has the count
-// already, and would not be counted as idle.
+// repeats reports whether the pool remembers the request key.
+func (r Register) repeats(pool *rules.Pool) bool { return !r.remembered(pool).IsZero() }
+
+// reuses reports whether the pool remembers that the request key has asked for something else.
+func (r Register) reuses(pool *rules.Pool) bool {
+	return r.repeats(pool) && r.remembered(pool) != r.asked()
+}
+
+// remembered returns the hash of what the request key has asked for, or zero.
+func (r Register) remembered(pool *rules.Pool) (asked entry.Hash) {
+	if r.Request.IsZero() || !pool.Exists() {
+		return asked
+	}
+	for pair := range slices.Chunk(pool.Config.Requests, 2) {
+		if pair[0] == r.Request {
+			asked = pair[1]
+		}
+	}
+	return asked
+}
+
+// isUpToDate reports whether a registration need not be written: the pool has what it asks for
+// already, and would not be counted as idle. A repeat asks for what the pool has.
 func (r Register) isUpToDate(p *pools, pool *rules.Pool) bool {
-	return pool.Exists() && !pool.Closing() && pool.Size() == r.Count && pool.Config.Request == r.Request && (r.Title == nil || *r.Title == pool.Config.Title) &&
+	if !pool.Exists() || pool.Closing() {
+		return false
+	}
+	if r.repeats(pool) {
+		return true
+	}
+	return r.Request.IsZero() && pool.Size() == r.Count && (r.Title == nil || *r.Title == pool.Config.Title) &&
 		(p.cfg.PoolIdle == 0 || pool.InUseOrWaited() || p.now.Sub(pool.LastUse()) < idleNoted)
 }
 
-// cap returns which cap forbids this pool, or nil. If underWay is set, it counts this peer's
-// registrations that the view does not show yet.
-func (r Register) cap(p *pools, underWay bool) error {
-	n := p.view.Registered.Pools
-	if _, again := p.registering[r.Pool]; underWay && !again {
-		n += len(p.registering)
+// reached returns which cap forbids another pool: see writes.reached.
+func (r Register) reached(p *pools) (waits bool, err error) {
+	if p.view.TombstonesReach(p.cfg.MaxTombstones, r.Origin) {
+		return false, ErrMaxTombstones
 	}
-	switch {
-	case p.cfg.MaxPools > 0 && n >= p.cfg.MaxPools:
-		return ErrMaxPools
-	case p.view.TombstonesReach(p.cfg.MaxTombstones, r.Origin):
-		return ErrMaxTombstones
-	}
-	return nil
+	return p.writes.reached(limit{quota{of: ofPools}, p.cfg.MaxPools, p.view.Registered.Pools, ErrMaxPools})
 }
 
 // writePool writes the configuration of a pool. It calls then when the view has reached

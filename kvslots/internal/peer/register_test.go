@@ -56,71 +56,6 @@ func (h *harness) wantNoAnswer(t *testing.T, call uint64) {
 	}
 }
 
-// A registration counts for the cap on pools while it may still be written. Meanwhile the peer
-// does not say that there are too many pools.
-func TestUnansweredRegistrationCounts(t *testing.T) {
-	h := newHarnessOf(t, peer.Config{MaxPools: 1})
-	first, second := h.hash(), h.hash()
-	h.auto = false
-	call := h.begin(peer.Register{Pool: first, Count: 1})
-	late := h.take(entry.Config)
-	h.passWithout(late.Key, 6*time.Second)
-	h.wantError(call, peer.ErrUnavailable)
-	h.auto = true
-	call = h.beginAtCap(t, peer.Register{Pool: second, Count: 1})
-	h.feed(h.store(&late.Message))
-	h.pass(time.Second)
-	h.wantError(call, peer.ErrMaxPools)
-	h.wantPools(t, 1)
-
-	deleted := h.deleteUnseen(first)
-	h.feed(deleted)
-	h.must(peer.Register{Pool: second, Count: 1})
-}
-
-// The same, but the registration is never written: the cap has room for it again after a while.
-func TestLostRegistrationCountsForAWhile(t *testing.T) {
-	h := newHarnessOf(t, peer.Config{MaxPools: 1})
-	h.auto = false
-	pool := h.hash()
-	call := h.begin(peer.Register{Pool: pool, Count: 1})
-	h.passWithout(entry.Key{Kind: entry.Config, Pool: pool}, 6*time.Second)
-	h.wantError(call, peer.ErrUnavailable)
-	h.auto = true
-	h.pass(time.Minute)
-	h.newPool(1)
-}
-
-// The same for sessions.
-func TestUnansweredSessionCounts(t *testing.T) {
-	h := newHarnessOf(t, peer.Config{MaxSessions: 1})
-	h.auto = false
-	first, second := peer.CreateSession{Session: h.hash(), Idle: time.Hour}, peer.CreateSession{Session: h.hash(), Idle: time.Hour}
-	call := h.begin(first)
-	late := h.take(entry.Session)
-	h.passWithout(late.Key, 6*time.Second)
-	h.wantError(call, peer.ErrUnavailable)
-	h.auto = true
-	call = h.beginAtCap(t, second)
-	h.feed(h.store(&late.Message))
-	h.pass(time.Second)
-	h.wantError(call, peer.ErrMaxSessions)
-}
-
-// beginAtCap begins a request that waits for a write that fills a cap. It fails the test unless
-// the peer asks the stream only once where it stands.
-func (h *harness) beginAtCap(t *testing.T, r peer.Request) (call uint64) {
-	t.Helper()
-	barriers := h.p.Counters().Barriers
-	call = h.begin(r)
-	h.pass(time.Second)
-	h.wantNoAnswer(t, call)
-	if n := h.p.Counters().Barriers - barriers; n != 1 {
-		t.Errorf("%d barriers in a second for a call that waits", n)
-	}
-	return call
-}
-
 // What was certainly not written does not count for a cap: the server has refused it for good,
 // or "not now" until the peer gave it up.
 func TestRefusedWriteCountsForNoCap(t *testing.T) {
@@ -231,37 +166,6 @@ func TestLockCountsOnce(t *testing.T) {
 	h.take(entry.Slot)
 	h.auto = true
 	h.must(acquire(h.hash(), "b", "o"))
-}
-
-// A session ends that was the only holder of a semaphore in which this peer is claiming. The claim
-// may still be written, so the semaphore counts as being opened at once, also for a name that
-// is served before it, since the end of a call of that session has marked it.
-func TestClaimInReleasedNameCounts(t *testing.T) {
-	h := newHarnessOf(t, peer.Config{MaxLocks: 1})
-	acquire := func(pool entry.Hash, owner string) peer.Acquire {
-		return peer.Acquire{Resource: peer.Resource{Pool: pool, Name: "n" + pool.String(), Limit: 2}, Lease: h.hash(), Owner: owner, TTL: time.Hour}
-	}
-	ofSession := func(pool, session entry.Hash) peer.Acquire {
-		a := acquire(pool, "")
-		a.Session, a.Nonce = session, h.hash()
-		return a
-	}
-	session, idle, used := h.hash(), h.hash(), h.hash()
-	h.must(peer.CreateSession{Session: session, Idle: time.Hour})
-	h.must(acquire(idle, "o"))
-	h.fed(h.storePurge(idle))
-	h.must(acquire(used, "o"))
-	h.must(ofSession(used, session))
-	h.fed(h.storePurge(used))
-	h.auto = false
-	claiming := h.begin(acquire(used, "p"))
-	h.begin(ofSession(idle, session))
-	opening := h.begin(acquire(idle, "p"))
-	h.fed(h.purgeUnseen(rules.SessionKey(session)))
-	h.auto = true
-	h.settle()
-	h.granted(claiming)
-	h.wantError(opening, peer.ErrMaxLocks)
 }
 
 // A peer whose view is late answers that a cap is reached only if it is: what the view counts

@@ -238,9 +238,9 @@ func TestRepeatWithoutAWaitLeavesTheLine(t *testing.T) {
 	}
 }
 
-// A slot that is granted while no caller is there is kept for what is left of the grace.
-func TestSlotIsKeptForARepeat(t *testing.T) {
-	for _, comes := range []bool{true, false} {
+// No slot is lent while no caller is there, and the place delays no other borrow.
+func TestAbsentCallerIsNotServed(t *testing.T) {
+	for _, other := range []bool{false, true} {
 		h, b := newKeyed(t)
 		holder := h.borrow(b.Pool, 0)
 		h.must(holder)
@@ -250,38 +250,40 @@ func TestSlotIsKeptForARepeat(t *testing.T) {
 		h.settle()
 		h.must(giveBack(holder))
 		h.pass(grace / 2)
-		if s := h.inspect(b.Pool); s.InUse != 1 {
-			t.Fatal("the slot is not kept")
+		if s := h.inspect(b.Pool); s.InUse != 0 || s.Waiting != 1 {
+			t.Fatalf("%+v while the caller is away", s)
 		}
-		if comes {
-			h.must(h.repeat(b))
+		if other {
+			late := h.borrow(b.Pool, 0)
+			h.must(late)
+			h.must(giveBack(late))
 		}
-		h.pass(grace)
-		if s := h.inspect(b.Pool); (s.InUse == 1) != comes {
-			t.Errorf("the caller comes back: %t, and %d slots are in use", comes, s.InUse)
+		h.must(h.repeat(b))
+		h.pass(2 * grace)
+		if s := h.inspect(b.Pool); s.InUse != 1 || s.Waiting != 0 {
+			t.Errorf("%+v after the repeat", s)
 		}
 	}
 }
 
-// An answer was decided, and does not reach its caller.
-func TestUntoldGrantIsKeptForARepeat(t *testing.T) {
+// An answer was decided, and does not reach its caller: the lease is purged, unless a repeat has
+// resumed it meanwhile.
+func TestUntoldGrantIsTakenBack(t *testing.T) {
 	h, b := newKeyed(t)
 	a := h.must(b)
 	h.p.Untold(&a, peer.ErrPlaceKept, h.now)
-	h.pass(grace / 2)
-	again := h.must(h.repeat(b)).Grant
-	h.pass(grace)
+	h.settle()
+	if s := h.inspect(b.Pool); s.InUse != 0 {
+		t.Fatal("the slot is not taken back")
+	}
+	a = h.must(h.repeat(b))
+	again := h.must(h.repeat(b))
+	h.p.Untold(&a, peer.ErrPlaceKept, h.now)
+	h.pass(time.Second)
 	if s := h.inspect(b.Pool); s.InUse != 1 {
 		t.Fatal("the slot was taken back although the repeat was answered with it")
 	}
-	h.must(peer.Return{Held: peer.Held{Pool: b.Pool, Lease: again.Lease}})
-
-	a = h.must(h.repeat(b))
-	h.p.Untold(&a, peer.ErrPlaceKept, h.now)
-	h.pass(grace + time.Second)
-	if s := h.inspect(b.Pool); s.InUse != 0 {
-		t.Error("the slot was not taken back after the grace")
-	}
+	h.must(peer.Return{Held: peer.Held{Pool: b.Pool, Lease: again.Grant.Lease}})
 }
 
 // A ticket of a borrow whose callers come again and again outlives its first wait.
@@ -349,25 +351,4 @@ func TestEnqueueWithKey(t *testing.T) {
 	if again := h.must(e).Grant; again.Fence != g.Fence || again.Nonce != g.Nonce {
 		t.Errorf("granted %+v, then %+v", g, again)
 	}
-}
-
-// A peer that closes keeps no slot for a caller that has gone: nobody would purge it.
-func TestKeptSlotIsPurgedAtClose(t *testing.T) {
-	h, b := newKeyed(t)
-	a := h.must(b)
-	h.p.Untold(&a, peer.ErrPlaceKept, h.now)
-	h.p.Close(h.now)
-	h.settle()
-	if e := h.stream[len(h.stream)-1]; !h.p.Idle() || !h.purged(b.Pool) {
-		t.Errorf("the last entry is %+v", e)
-	}
-}
-
-func (h *harness) purged(pool entry.Hash) (purged bool) {
-	for _, e := range h.stream {
-		if e.Key == slotKey(pool, 0) {
-			purged = e.Marker
-		}
-	}
-	return purged
 }

@@ -95,9 +95,8 @@ type Held struct {
 // ErrUnavailable.
 type Return struct{ Held }
 
-// Abandon gives back a lease whose caller was not told of it. If it has a request key, that
-// is at the end of Config.ResumeGrace, unless the lease is written again before. Answer.Returned
-// if it is given back at once; the errors of Return.
+// Abandon gives back a lease whose caller was not told of it, unless it was written again since
+// Held.Revision. Answer.Returned; the errors of Return.
 type Abandon struct{ Held }
 
 // Renew makes a lease last for TTL from now on. Answer.Grant; ErrNotHeld,

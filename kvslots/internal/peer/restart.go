@@ -15,17 +15,19 @@ func (p *pools) restart() {
 		ps.generation = 0
 		ps.nextNumber, ps.freeNumbers = 0, nil
 	}
-	for _, c := range p.calls.all() {
-		b, ok := c.work.(*borrow)
-		if !ok {
-			continue
+	for _, b := range p.borrows() {
+		b.confirmed = false
+		for _, a := range b.callers {
+			a.current = false
 		}
-		b.current, b.confirmed = false, false
 		switch b.phase {
-		case arrived, done:
+		case arrived:
 		case joining, waiting:
 			b.expectTicket()
 		default:
+			if b.phase == claiming {
+				put(&p.given, b.claim.write.msg.Author, struct{}{})
+			}
 			b.ticket = ticket{} // noteTicket purges it when the new view shows it
 			b.finish(Answer{Err: ErrUnavailable})
 		}
@@ -41,7 +43,7 @@ func (b *borrow) expectTicket() {
 	b.pool.flight.Joining++
 	if b.phase == waiting {
 		b.to(joining)
-		b.ticket.revision, b.ticket.place = 0, 0
+		b.ticket.place = 0
 		b.p.reads.whenLive(func() {
 			if b.isJoiningAt(key) {
 				b.loseTicket()

@@ -37,20 +37,6 @@ func (h *Held) end(c *call, cause entry.Cause, a Answer) {
 	})
 }
 
-// abandon returns a lease, or keeps it for the repeat of its request.
-func (h *Held) abandon(c *call) {
-	grace := c.k.cfg.ResumeGrace
-	s, err := h.find(c.k)
-	if err != nil || s.Value.Request.IsZero() || grace == 0 || c.k.feed.mode != live {
-		h.returnLease(c)
-		return
-	}
-	c.k.takeBackIn(grace, &Answer{Grant: Grant{basis: grantBasis{
-		key: rules.SlotKey(h.Pool, s.Position), revision: s.Revision, lease: s.Value.Lease,
-	}}})
-	c.answer(Answer{})
-}
-
 // ownerHash returns a hash of an owner for a header, which cannot hold every text; ""
 // for no owner.
 func ownerHash(owner string) string {

@@ -19,8 +19,7 @@ const (
 // sessions holds the client sessions in use at this peer.
 type sessions struct {
 	*kernel
-	byID     map[entry.Hash]*sessionState
-	creating map[entry.Hash]entry.Hash // those that this peer creates and that the view does not show yet, with the origin of each
+	byID map[entry.Hash]*sessionState
 }
 
 // sessionState is this peer's pending work for one client session. It exists for as
@@ -180,7 +179,6 @@ func (ss *sessionState) refresh(s *rules.Session) {
 // note handles the applied entry of a session: it ends the calls of a session
 // that has ended, and otherwise calls attend.
 func (p *sessions) note(e *entry.Entry) {
-	delete(p.creating, e.Key.Session)
 	ss := p.byID[e.Key.Session]
 	if ss == nil {
 		return
@@ -214,34 +212,30 @@ func (p *sessions) ping(c *call, r Ping) {
 }
 
 func (p *sessions) begin(c *call, r CreateSession) {
-	c.when(func() bool { return p.cap(r.Origin, true) == nil }, func() { r.create(p, c) }, func() { r.review(p, c) })
+	c.when(func() bool {
+		waits, err := r.reached(p)
+		return !waits && err == nil
+	}, func() { r.create(p, c) }, func() { r.review(p, c) })
 }
 
 // review decides about a session at a cap, in a view that is live and as new as the
 // request.
 func (r CreateSession) review(p *sessions, c *call) {
-	if p.cap(r.Origin, true) == nil {
-		r.create(p, c)
-	} else if err := p.cap(r.Origin, false); err != nil {
-		c.answer(Answer{Err: err})
-	} else { // the creation of another session may fail
+	switch waits, err := r.reached(p); {
+	case waits:
 		c.afterLive(failurePause, func() { r.review(p, c) })
+	case err != nil:
+		c.answer(Answer{Err: err})
+	default:
+		r.create(p, c)
 	}
 }
 
 func (r CreateSession) create(p *sessions, c *call) {
-	put(&p.creating, r.Session, r.Origin)
 	value := entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(r.Idle), Origin: r.Origin, Label: r.Label}
 	key := rules.SessionKey(r.Session)
 	sentAt := p.now
-	over := func() { delete(p.creating, r.Session) }
-	w := p.writes.put(p.value(key, value, 0, r.Idle), nil)
-	w.settled = func(f resolution) { // the id is new: nobody else writes it
-		if f.result == unknown {
-			w.countsUntil(over)
-		} else {
-			over()
-		}
+	w := p.writes.put(p.value(key, value, 0, r.Idle), func(f resolution) { // the id is new: no other peer writes it
 		if f.result != written || !p.view.Alive(r.Session) { // the session may have ended before the view reached it
 			c.answer(Answer{Err: ErrUnavailable})
 			return
@@ -255,32 +249,26 @@ func (r CreateSession) create(p *sessions, c *call) {
 			c.answer(Answer{Err: why})
 		}
 		c.answer(Answer{})
+	})
+	for _, l := range r.limits(p) {
+		if l.most > 0 {
+			w.charge(l.quota)
+		}
 	}
 }
 
-// cap returns which cap forbids another session of an origin, or nil. If underWay is set, it
-// counts the sessions that this peer creates and that the view does not show yet.
-func (p *sessions) cap(origin entry.Hash, underWay bool) error {
-	var creating map[entry.Hash]entry.Hash
-	if underWay {
-		creating = p.creating
+func (r CreateSession) limits(p *sessions) []limit {
+	all := limit{quota{of: ofSessions}, p.cfg.MaxSessions, p.view.Clients, ErrMaxSessions}
+	if r.Origin.IsZero() {
+		return []limit{all}
 	}
-	if most := p.cfg.MaxSessions; most > 0 && p.view.Clients+len(creating) >= most {
-		return ErrMaxSessions
+	return []limit{all, {quota{ofSessions, r.Origin}, p.cfg.MaxSessionsPerOrigin, p.view.ClientsFrom(r.Origin), ErrMaxSessionsPerOrigin}}
+}
+
+// reached returns which cap forbids another session: see writes.reached.
+func (r CreateSession) reached(p *sessions) (waits bool, err error) {
+	if p.view.TombstonesReach(p.cfg.MaxTombstones, r.Origin) {
+		return false, ErrMaxTombstones
 	}
-	if p.view.TombstonesReach(p.cfg.MaxTombstones, origin) {
-		return ErrMaxTombstones
-	}
-	if most := p.cfg.MaxSessionsPerOrigin; most > 0 && !origin.IsZero() {
-		n := p.view.ClientsFrom(origin)
-		for _, from := range creating {
-			if from == origin {
-				n++
-			}
-		}
-		if n >= most {
-			return ErrMaxSessionsPerOrigin
-		}
-	}
-	return nil
+	return p.writes.reached(r.limits(p)...)
 }

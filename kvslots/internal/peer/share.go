@@ -1,44 +1,39 @@
 package peer
 
-import "github.com/kvslots/kvslots/kvslots/internal/entry"
+import (
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
 
-// A client session has a share of the cap on locks and semaphores, and so have the clients of
-// one origin: a number of names that they hold or wait for.
-
-// overShare returns which cap forbids a borrow to use its name, or nil. If underWay is set, it
-// counts the names in which this peer is about to have a first slot or ticket for the
-// session or the origin.
-func (b *borrow) overShare(underWay bool) error {
-	if !b.named() || b.call == nil {
+// limits returns the caps on names that the borrow may reach: on those in use, and on those in
+// which its client session, or the clients of its origin, have slots or tickets.
+func (b *borrow) limits(pool *rules.Pool) []limit {
+	if !b.named() || len(b.callers) == 0 {
 		return nil
 	}
+	cfg, v := &b.p.cfg, b.p.view
+	var limits []limit
+	if pool == nil || !pool.InUseOrWaited() {
+		limits = append(limits, limit{quota{of: ofNames}, cfg.MaxLocks, v.InNames.Pools, ErrMaxLocks})
+	}
 	session, origin := b.holders()
-	switch cfg := &b.p.cfg; {
-	case b.reaches(cfg.MaxLocksPerSession, session, underWay):
-		return ErrMaxLocksPerSession
-	case b.reaches(cfg.MaxLocksPerOrigin, origin, underWay):
-		return ErrMaxLocksPerOrigin
+	if !session.IsZero() && !v.Uses(session, pool) {
+		limits = append(limits, limit{quota{ofNames, session}, cfg.MaxLocksPerSession, v.NamesOf(session), ErrMaxLocksPerSession})
 	}
-	return nil
+	if !origin.IsZero() && !v.Uses(origin, pool) {
+		limits = append(limits, limit{quota{ofNames, origin}, cfg.MaxLocksPerOrigin, v.NamesOf(origin), ErrMaxLocksPerOrigin})
+	}
+	return limits
 }
 
-func (b *borrow) reaches(most int, holder entry.Hash, underWay bool) bool {
-	if most == 0 || holder.IsZero() || b.isUsedBy(holder) {
-		return false
+// charge counts a claim or a ticket of the borrow for the caps that it may reach.
+func (b *borrow) charge(w *write) {
+	for _, l := range b.limits(b.p.view.Pool(b.pool.id)) {
+		if l.most > 0 {
+			w.charge(l.quota)
+		}
 	}
-	names := b.p.view.NamesOf(holder)
-	if underWay {
-		names += b.p.adding[holder]
-	}
-	return names >= most
 }
-
-// isUsedBy reports whether a session or an origin uses the borrow's name.
-func (b *borrow) isUsedBy(holder entry.Hash) bool {
-	return b.p.view.Uses(holder, b.p.view.Pool(b.pool.id))
-}
-
-func isShare(err error) bool { return err == ErrMaxLocksPerSession || err == ErrMaxLocksPerOrigin }
 
 // holders returns the session and the origin of a borrow; either may be zero.
 func (b *borrow) holders() (session, origin entry.Hash) {
@@ -46,28 +41,4 @@ func (b *borrow) holders() (session, origin entry.Hash) {
 		return b.session, s.Value.Origin
 	}
 	return b.session, b.origin
-}
-
-// noteAdding keeps count, for each session and origin, of the borrows whose slot or ticket is
-// sent and will be the first one in their name. It is called after each change of phase.
-func (b *borrow) noteAdding() {
-	for _, holder := range b.adding {
-		if holder.IsZero() {
-			continue
-		}
-		if b.p.adding[holder]--; b.p.adding[holder] == 0 {
-			delete(b.p.adding, holder)
-		}
-	}
-	b.adding = [2]entry.Hash{}
-	if !b.named() || b.phase != joining && b.phase != claiming {
-		return
-	}
-	session, origin := b.holders()
-	for i, holder := range [2]entry.Hash{session, origin} {
-		if !holder.IsZero() && !b.isUsedBy(holder) {
-			b.adding[i] = holder
-			put(&b.p.adding, holder, b.p.adding[holder]+1)
-		}
-	}
 }

@@ -79,9 +79,5 @@ func holderOf(s *rules.Slot, now Instant) HolderStats {
 }
 
 func waiterOf(t *rules.Ticket, place int, now Instant) WaiterStats {
-	w := WaiterStats{Place: place, Waited: max(0, now.Sub(t.Seen)), Label: t.Label()}
-	if t.Value.Enqueued() || !t.Value.Peer.IsZero() {
-		w.Session = t.Key.Session
-	}
-	return w
+	return WaiterStats{Session: t.Holder(), Place: place, Waited: max(0, now.Sub(t.Seen)), Label: t.Label(), Away: t.Absent()}
 }

@@ -9,26 +9,13 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// join sends a ticket for a borrow that has to wait.
-//
-// The author of a ticket is this peer's presence, or the client session. Number 0 is
-// for the ticket that a session has enqueued, which survives this peer; each Acquire
-// has another number.
-func (b *borrow) join() {
-	ps := b.pool
-	t := b.ticketFor(b)
-	if t == nil {
-		return
-	}
-	key := t.key
-	revision, _ := b.p.view.Latest(key)
-	b.ticket = ticket{key: key}
-	b.to(joining)
-	put(&ps.tickets, key, b)
-	ps.flight.Joining++
-	w := b.p.writes.put(b.p.value(key, t.value, revision, t.ttl), nil)
-	w.settled = func(r resolution) { b.joinSettled(w, r) }
+// ticket is a borrow's place in the line.
+type ticket struct {
+	key   entry.Key
+	place uint64 // 0 until the view shows it
 }
+
+func (t *ticket) stands() bool { return t.place != 0 }
 
 // newTicket is a ticket to be written.
 type newTicket struct {
@@ -37,43 +24,83 @@ type newTicket struct {
 	ttl   time.Duration
 }
 
-func (byCall) ticketFor(b *borrow) *newTicket {
-	author, left := b.p.self.id, b.ticketLife()
-	value := entry.TicketValue{
-		Lease: b.lease, Generation: b.generation, Wait: entry.Span(max(left, time.Millisecond)), Origin: b.origin, Request: b.request,
-		Label: b.label,
+// join sends a ticket for a borrow that has to wait, unless a place is kept for its request key:
+// then it takes that place, or waits beside the other peer that serves it.
+//
+// The author of a ticket is this peer's presence, or the client session. Number 0 is
+// for the ticket that a session has enqueued.
+func (b *borrow) join(pool *rules.Pool) {
+	place := pool.PlaceOf(b.request)
+	switch {
+	case place != nil && place.Value.TTL != entry.Span(b.ttl.Truncate(time.Millisecond)):
+		b.refuse(ErrKeyReused)
+	case place != nil && !place.Absent() && !b.p.self.was(place.Server()):
+		b.attach(place)
+	default:
+		b.sendTicket(place)
 	}
-	if !b.session.IsZero() {
-		author, value.Peer = b.session, b.p.self.id
-	}
-	key := entry.Key{Kind: entry.Ticket, Pool: b.pool.id, Session: author, N: b.ticketNumber(author)}
-	return &newTicket{key, value, left}
 }
 
-// ticketNumber returns a number for which the author has no ticket in the pool.
-func (b *borrow) ticketNumber(author entry.Hash) int {
-	ps := b.pool
+// attach has a borrow wait with a ticket that another peer serves.
+func (b *borrow) attach(t *rules.Ticket) {
+	b.ticket = ticket{t.Key, t.Place}
+	put(&b.pool.tickets, t.Key, b)
+	b.generation = t.Value.Generation
+	b.to(joining)
+	b.queued = true
+	b.to(waiting)
+	b.lookForSlot()
+	b.pool.mark()
+}
+
+// sendTicket writes a borrow's ticket: a new one, or one of which no peer has a caller any more.
+func (b *borrow) sendTicket(absent *rules.Ticket) {
+	ps, t := b.pool, b.ticketFor(b)
+	if t == nil {
+		return
+	}
+	if absent != nil {
+		t.key, t.value.Place, t.value.Peer = absent.Key, absent.Place, b.p.self.id
+	}
+	revision, _ := b.p.view.Latest(t.key)
+	b.ticket = ticket{key: t.key}
+	b.to(joining)
+	put(&ps.tickets, t.key, b)
+	ps.flight.Joining++
+	w := b.p.writes.put(b.p.value(t.key, t.value, revision, t.ttl), nil)
+	b.charge(w)
+	w.settled = func(r resolution) { b.joinSettled(w, r) }
+}
+
+func (byCall) ticketFor(b *borrow) *newTicket {
+	grace, left := b.grace(), max(b.waitEnds().Sub(b.p.now), time.Millisecond)
+	value := entry.TicketValue{
+		Lease: b.lease, Generation: b.generation, Session: b.session, Origin: b.origin, Request: b.request, Label: b.label,
+	}
+	if grace > 0 { // its callers may wait again
+		left = max(left, rules.EnqueuedLife)
+		value.Grace, value.TTL = entry.Span(grace), entry.Span(b.ttl)
+	}
+	value.Wait = entry.Span(left)
+	return &newTicket{entry.Key{Kind: entry.Ticket, Pool: b.pool.id, Session: b.p.self.id, N: b.pool.ticketNumber()}, value, left}
+}
+
+// ticketNumber returns a number for which this peer has no ticket in the pool.
+func (ps *poolState) ticketNumber() (n int) {
 	isFree := func(n int) bool {
-		key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: author, N: n}
-		_, taken := b.p.view.Latest(key)
+		key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: ps.p.self.id, N: n}
+		_, taken := ps.p.view.Latest(key)
 		return !taken && ps.tickets[key] == nil
 	}
-	n, own := 1, author == b.p.self.id
-	if own {
-		for last := len(ps.freeNumbers) - 1; last >= 0; last-- {
-			n, ps.freeNumbers = ps.freeNumbers[last], ps.freeNumbers[:last]
-			if isFree(n) { // a marker that was written again has freed it twice
-				return n
-			}
+	for last := len(ps.freeNumbers) - 1; last >= 0; last-- {
+		n, ps.freeNumbers = ps.freeNumbers[last], ps.freeNumbers[:last]
+		if isFree(n) { // a marker that was written again has freed it twice
+			return n
 		}
-		n = ps.nextNumber
 	}
-	for !isFree(n) {
-		n++
+	for n = max(ps.nextNumber, 1); !isFree(n); n++ {
 	}
-	if own {
-		ps.nextNumber = n + 1
-	}
+	ps.nextNumber = n + 1
 	return n
 }
 
@@ -103,30 +130,40 @@ func (b *borrow) isJoiningAt(key entry.Key) bool {
 
 // noteTicket handles the applied entry of a ticket.
 func (p *pools) noteTicket(e *entry.Entry) {
-	own := !p.self.id.IsZero() && (e.Key.Session == p.self.id || e.Ticket.Peer == p.self.id)
 	var b *borrow
 	ps := p.byID[e.Key.Pool]
 	if ps != nil {
 		b = ps.tickets[e.Key]
 	}
+	own := b != nil && !e.Marker && e.Corrupt == nil && e.Ticket.Lease == b.lease
 	switch {
 	case !e.Marker && p.isOrphaned(e.Key, &e.Ticket):
 		p.writes.discard(e.Key, e.Revision, nil)
-	case ps != nil && b == nil && e.Marker && own:
+	case ps != nil && b == nil && e.Marker && e.Key.Session == p.self.id:
 		ps.freeNumbers = append(ps.freeNumbers, e.Key.N)
 	case b == nil:
-	case !e.Marker && e.Corrupt == nil && e.Ticket.Lease == b.lease && !b.ticket.stands():
+	case !b.ticket.stands() && own:
 		b.admit(e)
-	case !e.Marker && b.ticket.stands() && e.Ticket.Lease == b.lease:
-		b.ticket.revision, b.ticket.until = e.Revision, p.now.Add(e.TTL-rules.Guard)
-	case b.ticket.stands():
+	case !b.ticket.stands() || own:
+	case !e.Marker && e.Ticket.Place == b.ticket.place: // another peer serves it, or its callers there have gone
+		b.takePart()
+	default:
 		b.loseTicket()
 	}
 }
 
-// isOrphaned reports whether a ticket is this peer's, and its borrow has ended.
+// takePart is for a borrow beside whose place another peer, or its callers, may have gone.
+func (b *borrow) takePart() {
+	t := b.p.view.Pool(b.pool.id).TicketAt(b.ticket.key)
+	if b.phase == waiting && t != nil && t.Absent() {
+		b.unbind()
+		b.backToQueue()
+	}
+}
+
+// isOrphaned reports whether a ticket is this peer's to serve, and no borrow knows of it.
 func (p *pools) isOrphaned(key entry.Key, v *entry.TicketValue) bool {
-	if p.self.id.IsZero() || v.Enqueued() || key.Session != p.self.id && v.Peer != p.self.id {
+	if p.self.id.IsZero() || v.Enqueued() || v.Away || cmp.Or(v.Peer, key.Session) != p.self.id {
 		return false
 	}
 	ps := p.byID[key.Pool]
@@ -154,7 +191,7 @@ func (p *pools) purgeOrphans() {
 // admit admits a borrow to the line when the view shows its ticket.
 func (b *borrow) admit(e *entry.Entry) {
 	b.pool.flight.Joining--
-	b.ticket.revision, b.ticket.place, b.ticket.until = e.Revision, e.Revision, b.p.now.Add(e.TTL-rules.Guard)
+	b.ticket.place = cmp.Or(e.Ticket.Place, e.Revision)
 	if b.phase == done {
 		b.leaveLine()
 		return
@@ -181,49 +218,115 @@ func (b *borrow) checkGeneration() {
 	case pool.Closing(): // the ticket makes a peer restore it
 		b.p.after(failurePause, func() { b.checkGeneration() })
 		return
+	case len(b.callers) == 0:
+		b.sendAway()
+		return
 	}
 	b.confirmed = true
-	b.sawFull = b.sawFull || pool.Full() && !pool.InDoubt(b.p.now)
+	full := pool.Full() && !pool.InDoubt(b.p.now)
+	for _, a := range b.callers {
+		a.sawFull = a.sawFull || full
+	}
+	b.lookForSlot()
 	b.admitted(b)
 	b.pool.mark()
+}
+
+// sendAway writes that no caller waits at the borrow's place any more. A repeat at any peer takes
+// the place; without one it is purged at the end of the grace.
+func (b *borrow) sendAway() {
+	t := b.p.view.Pool(b.pool.id).TicketAt(b.ticket.key)
+	if t == nil || !t.Kept() || t.Server() != b.p.self.id || t.Expiring(b.p.now) {
+		b.finish(Answer{Err: ErrNoSlot})
+		return
+	}
+	b.to(parting)
+	value := t.Value
+	value.Place, value.Away = t.Place, true
+	b.p.writes.put(b.p.value(t.Key, value, t.Revision, max(value.Grace, value.Wait).Duration()), func(r resolution) {
+		switch {
+		case b.phase != parting:
+		case r.result == written:
+			b.unbind()
+			b.backToQueue()
+		default:
+			b.loseTicket()
+		}
+	})
+}
+
+// refresh writes a ticket again that is kept for repeats, before its key expires.
+func (p *pools) refresh(t *rules.Ticket) {
+	ps := p.byID[t.Pool.ID]
+	if ps == nil || ps.tickets[t.Key] == nil || t.Server() != p.self.id || t.Expiring(p.now) {
+		return
+	}
+	value := t.Value
+	value.Place = t.Place
+	p.writes.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), nil)
 }
 
 // loseTicket puts a borrow whose ticket is gone back to the queue. The ticket may have
 // ended with this peer's presence.
 func (b *borrow) loseTicket() {
 	b.leaveLine()
-	if b.phase == joining || b.phase == waiting || b.phase == refusing {
+	if b.phase == joining || b.phase == waiting || b.phase == parting {
 		b.backToQueue()
 	}
 }
 
-// leaveLine purges a borrow's ticket, or forgets one that the view does not show yet.
-func (b *borrow) leaveLine() {
-	t := b.ticket
-	if b.pool.tickets[t.key] != b {
-		return
+// unbind forgets a borrow's ticket, which stays in the line.
+func (b *borrow) unbind() (was ticket) {
+	was = b.ticket
+	if b.pool.tickets[was.key] != b {
+		return ticket{}
 	}
-	delete(b.pool.tickets, t.key)
-	b.ticket = ticket{}
-	if !t.stands() {
+	delete(b.pool.tickets, was.key)
+	if b.ticket = (ticket{}); !was.stands() {
 		b.pool.flight.Joining--
-	} else if revision, taken := b.p.view.Latest(t.key); taken && revision == t.revision {
-		b.p.writes.discard(t.key, revision, nil)
 	}
 	b.pool.mark()
+	return was
+}
+
+// leaveLine purges a borrow's ticket, or forgets one that the view does not show yet or that
+// another peer serves.
+func (b *borrow) leaveLine() {
+	was := b.unbind()
+	if t := b.p.view.Pool(b.pool.id).TicketAt(was.key); was.stands() && t != nil && t.Place == was.place && t.Value.Lease == b.lease {
+		b.p.writes.discard(t.Key, t.Revision, nil)
+	}
 }
 
 // presenceLost puts the borrows whose tickets have ended with this peer's presence back to
 // their queues, in order of arrival. An enqueued ticket does not end with it, and may be
-// served while its borrow still waits for the view to show it.
+// served while its borrow still waits for the view to show it. A place that is kept stands
+// still, for a repeat or for the borrow itself.
 func (p *pools) presenceLost() {
-	for _, c := range p.calls.all() {
-		if b, ok := c.work.(*borrow); ok && b.phase != done && !b.enqueued() && b.ticket.key != (entry.Key{}) {
+	for _, b := range p.borrows() {
+		switch {
+		case b.enqueued() || b.ticket.key == (entry.Key{}):
+		case b.grace() > 0 && (b.phase == waiting || b.phase == parting):
+			b.unbind()
+			b.backToQueue()
+		default:
 			b.loseTicket()
 		}
 	}
 	for _, ps := range p.all() {
 		ps.nextNumber, ps.freeNumbers = 0, nil
+	}
+}
+
+// peerGone is called when a peer's presence has ended: borrows that wait at places which it
+// served take its part.
+func (p *pools) peerGone(s *rules.Session) {
+	for _, t := range slices.Clone(s.Tickets) {
+		if ps := p.byID[t.Pool.ID]; ps != nil {
+			if b := ps.tickets[t.Key]; b != nil && b.ticket.stands() {
+				b.takePart()
+			}
+		}
 	}
 }
 

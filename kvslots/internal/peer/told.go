@@ -1,8 +1,6 @@
 package peer
 
 import (
-	"errors"
-	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -16,9 +14,10 @@ type grantBasis struct {
 	lease    entry.Hash
 	ttl      time.Duration // as requested
 	sent     Instant       // when the write was sent; it was written later
-	renewal  bool          // the caller knows of the lease already
+	renewal  bool          // a caller knows of the lease already, or may
 	keyed    bool          // the borrow had a request key
 	resumed  bool          // the lease was granted before, and may be promised for longer
+	untold   *int          // how many callers are still to be told, if several have the answer; nil: one
 }
 
 // Told records that the answer to a call reaches its caller only now, later than it was
@@ -42,63 +41,46 @@ func (k *kernel) Told(a *Answer, now Instant) {
 }
 
 // Untold records that a caller will get the error why in place of the answer. It purges
-// a granted lease, since no caller knows of it.
+// a granted lease if no caller knows of it.
 func (k *kernel) Untold(a *Answer, why error, now Instant) {
 	k.now = now
-	k.takeBack(a, why)
+	k.takeBack(a)
 	*a = Answer{Call: a.Call, Err: why}
 }
 
 // takeBack purges the lease of an answer that its caller does not get, once a live view
-// shows it. If the borrow had a request key, and its caller has gone with ErrPlaceKept, the
-// caller may repeat it for Config.ResumeGrace.
-func (k *kernel) takeBack(a *Answer, why error) {
-	if a.Grant.basis.keyed && errors.Is(why, ErrPlaceKept) {
-		k.takeBackIn(k.cfg.ResumeGrace, a)
-	} else {
-		k.takeBackIn(0, a)
-	}
-}
-
-func (k *kernel) takeBackIn(grace time.Duration, a *Answer) {
+// shows it.
+func (k *kernel) takeBack(a *Answer) {
 	g := a.Grant.basis
 	if a.Err != nil || g.revision == 0 || g.renewal {
 		return
+	}
+	if g.untold != nil {
+		if *g.untold--; *g.untold > 0 {
+			return
+		}
+	}
+	if g.keyed {
+		put(&k.untold, g.lease, struct{}{})
 	}
 	purge := func() {
 		if s := g.slot(k); s != nil {
 			k.writes.discard(g.key, s.Revision, nil)
 		}
 	}
-	switch {
-	case grace > 0:
-		k.keep(grace, func() { k.reads.whenLive(purge) })
-	case k.feed.mode == live:
+	if k.feed.mode == live {
 		purge()
-	default:
+	} else {
 		k.reads.whenLive(purge)
 	}
 }
 
-// keep calls end when d has passed, or when the peer closes.
-func (k *kernel) keep(d time.Duration, end func()) {
-	if n := len(k.kept); n >= 64 && n&(n-1) == 0 { // sometimes: drop those that have ended
-		k.kept = slices.DeleteFunc(k.kept, func(t *timer) bool { return t.index == 0 })
+// purgeUntold purges a slot that was written again for a repeat whose caller has gone, if no
+// caller knows of its lease.
+func (k *kernel) purgeUntold(s *rules.Slot) {
+	if _, untold := k.untold[s.Value.Lease]; untold && k.feed.mode == live {
+		k.writes.discard(rules.SlotKey(s.Pool.ID, s.Position), s.Revision, nil)
 	}
-	t := &timer{fire: end}
-	k.kept = append(k.kept, t)
-	k.timers.start(t, k.now.Add(d))
-}
-
-// keepNothing ends what keep keeps.
-func (k *kernel) keepNothing() {
-	for _, t := range k.kept {
-		if t.index != 0 {
-			k.timers.stop(t)
-			t.fire()
-		}
-	}
-	k.kept = nil
 }
 
 // slot returns the slot that was granted, or nil if the view does not show it. The view
@@ -129,7 +111,9 @@ func (k *kernel) grantAgain(s *rules.Slot, ttl time.Duration, sent Instant) (g G
 	if left < time.Second {
 		return Grant{}, false
 	}
-	basis := grantBasis{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, lease: s.Value.Lease, ttl: ttl, sent: sent, keyed: !s.Value.Request.IsZero(), resumed: true, renewal: true}
+	_, untold := k.untold[s.Value.Lease]
+	delete(k.untold, s.Value.Lease)
+	basis := grantBasis{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, lease: s.Value.Lease, ttl: ttl, sent: sent, keyed: !s.Value.Request.IsZero(), resumed: true, renewal: !untold}
 	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: k.now, Lease: s.Value.Lease, Revision: s.Revision, Nonce: s.Value.Nonce, Resumed: true, basis: basis}, true
 }
 

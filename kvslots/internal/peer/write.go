@@ -23,9 +23,6 @@ const (
 	notNowPause   = 50 * time.Millisecond // after NotNow
 	failurePause  = 50 * time.Millisecond // after a refusal that taught the view nothing
 
-	// unknownCounts is how long a registration, or the creation of a session, counts for its
-	// cap after its outcome has become unknown, unless the view shows it.
-	unknownCounts = time.Minute
 )
 
 // write is a message whose outcome is not known yet. It is settled by what the view shows:
@@ -56,6 +53,7 @@ type write struct {
 	outcome resolution       // what settled it
 	deliver read             // calls settled when the view is live
 	settled func(resolution) // called once
+	charges []quota          // what it counts for until then
 	again   func()           // called when it is sent again; may be nil
 }
 
@@ -88,6 +86,7 @@ type writes struct {
 	refused    string // why the latest write was refused, if not because of its key; "" otherwise
 	discarding int    // discards that are not settled
 	unsettled  int
+	charged    map[quota]int // what is not settled counts for caps
 }
 
 // put sends a message, and again while it is not settled. It calls settled once, when the
@@ -309,6 +308,7 @@ func (w *write) settle(r resolution) {
 		delete(ws.pending, id)
 	}
 	ws.forget(w)
+	w.discharge()
 	w.k.wrote(w, r)
 	if w.msg.Marker && w.msg.Key.Kind == entry.Slot {
 		w.k.above.purgeSettled(w.msg.Key, w.msg.Revision)
@@ -372,14 +372,4 @@ func (c *call) put(m entry.Message, then func(resolution), again func()) *write 
 			c.after(failurePause, again)
 		}
 	})
-}
-
-// countsUntil calls over when a write without a known outcome no longer counts for a cap:
-// now if no copy of it can have been written, or after unknownCounts.
-func (w *write) countsUntil(over func()) {
-	if w.over && len(w.ids) == 0 {
-		over()
-	} else {
-		w.k.after(unknownCounts, over)
-	}
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -126,15 +127,24 @@ func (v *View) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 
 // lineUp adds a ticket to the line.
 func (v *View) lineUp(t *Ticket, now Instant) {
-	t.author = v.session(t.Key.Session)
-	t.server = t.author
-	t.author.Tickets = append(t.author.Tickets, t)
-	v.holdBy(t.author, t.Pool, 1)
-	v.hold(t.Value.Origin, t.Pool, 1)
-	if peer := t.Value.Peer; !peer.IsZero() && peer != t.Key.Session {
-		t.server = v.session(peer)
+	holder, peer := t.Value.Session, cmp.Or(t.Value.Peer, t.Key.Session)
+	if t.Value.Enqueued() {
+		holder = t.Key.Session
+	}
+	if !holder.IsZero() {
+		t.session = v.session(holder)
+		t.session.Tickets = append(t.session.Tickets, t)
+		v.holdBy(t.session, t.Pool, 1)
+	}
+	if t.server = v.session(peer); t.server != t.session {
 		t.server.Tickets = append(t.server.Tickets, t)
-		v.holdBy(t.server, t.Pool, 1)
+	}
+	v.hold(t.Value.Origin, t.Pool, 1)
+	if key := t.Value.Request; t.Kept() {
+		if t.Pool.places == nil {
+			t.Pool.places = map[entry.Hash]*Ticket{}
+		}
+		t.Pool.places[key] = t
 	}
 	if t.Place != t.Revision { // no claim can name a ticket before its first write
 		t.claim = t.Pool.claimNaming(t.Place)
@@ -168,10 +178,14 @@ func (v *View) removeTicket(t *Ticket) {
 	t.Pool.line.remove(t)
 	v.ends.drop(&t.due)
 	v.hold(t.Value.Origin, t.Pool, -1)
-	for _, s := range [2]*Session{t.author, t.server} {
-		had := len(s.Tickets)
-		s.Tickets = deleteFrom(s.Tickets, t)
-		v.holdBy(s, t.Pool, len(s.Tickets)-had) // 0 if the author is the server, and was here before
-		v.dropUnused(s)
+	if t.Pool.places[t.Value.Request] == t {
+		delete(t.Pool.places, t.Value.Request)
 	}
+	if t.session != nil {
+		v.holdBy(t.session, t.Pool, -1)
+		t.session.Tickets = deleteFrom(t.session.Tickets, t)
+		v.dropUnused(t.session)
+	}
+	t.server.Tickets = deleteFrom(t.server.Tickets, t)
+	v.dropUnused(t.server)
 }

@@ -47,12 +47,11 @@ func (v *View) Due(retry time.Duration, limit int, now Instant) []DueKey {
 		case *Slot:
 			due.Key, due.Slot, due.Garbage = SlotKey(of.Pool.ID, of.Position), of, of.holdsNone()
 		case *Ticket:
-			garbage := of.Garbage() || of.Value.Enqueued() && of.told()
-			if of.Taken && !garbage && !of.Value.Enqueued() {
-				v.ends.drop(&r.due)
+			due.Key, due.Ticket, due.Garbage = of.Key, of, of.Garbage() || of.Value.Enqueued() && of.told() || of.graceOver(now)
+			if due.Refresh = of.Taken && !due.Garbage; due.Refresh && (of.Absent() || !of.Value.Enqueued() && !of.Kept()) {
+				v.scheduleTicket(of, now)
 				continue
 			}
-			due.Key, due.Ticket, due.Garbage, due.Refresh = of.Key, of, garbage, !garbage
 		case *Session:
 			due.Key, due.Session = SessionKey(of.ID), of
 		}
@@ -116,22 +115,39 @@ func (v *View) forgetPool(p *Pool) {
 	}
 }
 
-// scheduleTicket sets a ticket's deadline: soon if it is garbage, and when half of its
-// key's life is over if it is enqueued.
+// scheduleTicket sets a ticket's deadline: soon if it is garbage, at the end of its grace while
+// no caller waits, and when half of its key's life is over if it outlives its caller or its wait.
 func (d *deadlines) scheduleTicket(t *Ticket, now Instant) {
+	if absent := t.lined && t.Absent(); !absent {
+		t.left = 0
+	} else if t.left == 0 {
+		t.left = max(now, 1)
+	}
 	switch {
 	case t.Garbage():
-		d.ends.set(&t.due, now.Add(garbageTime))
-	case t.Value.Enqueued():
+		at := now.Add(garbageTime)
+		if t.due.index != 0 { // a pool that is registered anew all the time does not put it off
+			at = min(at, t.due.at)
+		}
+		d.ends.set(&t.due, at)
+	case t.left != 0:
+		d.ends.set(&t.due, t.left.Add(t.Value.Grace.Duration()))
+	case t.Value.Enqueued() || t.Kept():
 		d.ends.set(&t.due, t.life.present.Add(-Guard-EnqueuedLife/2))
+	default:
+		d.ends.drop(&t.due)
 	}
 }
 
-// Garbage reports whether the ticket can never stand again: a slot's purge has named it,
-// its generation or its author has ended, or, unless it is enqueued, the peer that claims
-// for it has.
+// graceOver reports whether no caller has come back to the place in time.
+func (t *Ticket) graceOver(now Instant) bool {
+	return t.left != 0 && t.Absent() && now.Sub(t.left) >= t.Value.Grace.Duration()
+}
+
+// Garbage reports whether the ticket can never stand again: its generation or its client session
+// has ended, or the peer that claims for it has, unless another peer may take its part.
 func (t *Ticket) Garbage() bool {
-	return !t.lined || !t.author.Alive() || !t.Value.Enqueued() && !t.server.Alive() ||
+	return !t.lined || t.session != nil && !t.session.Alive() || !t.Value.Enqueued() && !t.Kept() && !t.server.Alive() ||
 		!t.Value.Spent && t.Value.Generation != t.Pool.Generation()
 }
 

@@ -90,7 +90,8 @@ func (d *decoder) value(e *entry.Entry, before uint64) {
 	case entry.Ticket:
 		e.Ticket = entry.TicketValue{Lease: lease, Generation: generation, Wait: second, Place: before * uint64(d.below(2)), Spent: d.below(4) == 0}
 		if flag > 0 {
-			e.Ticket.Peer, e.Ticket.TTL = other, second*entry.Span(flag-1)
+			e.Ticket.Peer, e.Ticket.TTL, e.Ticket.Session = other, second*entry.Span(flag-1), sessionID(d.below(3))
+			e.Ticket.Grace, e.Ticket.Away, e.Ticket.Request = second*entry.Span(d.below(2)), d.below(2) == 0, requestID(d.below(2))
 		} else {
 			e.Ticket.Origin = originID(d.below(2))
 		}
@@ -204,8 +205,7 @@ func wantHolders(t *testing.T, w *rules.View) {
 			return true
 		})
 		p.Tickets(func(x *rules.Ticket) bool {
-			of(x.Key.Session, x.Value.Origin, p)
-			of(x.Value.Peer, entry.Hash{}, p)
+			of(x.Holder(), x.Value.Origin, p)
 			return true
 		})
 		return true

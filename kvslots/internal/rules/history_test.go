@@ -77,6 +77,8 @@ func (h *history) pool() entry.Hash {
 
 func (h *history) fresh() int { h.next++; return h.next }
 
+func (h *history) randomly(of int) int { return rapid.IntRange(0, of-1).Draw(h.t, "one of") }
+
 func (h *history) chance(of int) bool { return rapid.IntRange(1, of).Draw(h.t, "chance") == of }
 
 func (h *history) write(e entry.Entry) { h.applied(h.stream.write(e)) }
@@ -173,27 +175,36 @@ func (h *history) generation(pool entry.Hash) uint64 {
 	return max(1, h.naive.config(pool).Generation)
 }
 
-// ticket writes a peer's ticket, a client session's that its peer serves, or an
-// enqueued one.
+// ticket writes a peer's ticket, one of a client session, an enqueued one, or one that is kept
+// for a repeat.
 func (h *history) ticket() {
 	pool := h.pool()
 	e := ticket(ticketKey(pool, h.anySession(h.peers), rapid.IntRange(0, 1).Draw(h.t, "n")), leaseID(h.fresh()), h.generation(pool))
 	if h.chance(2) {
-		e.Key.Session, e.Ticket.Peer = h.anySession(h.client), h.anySession(h.peers)
-		if e.Key.N == 0 {
-			e.Ticket.TTL = entry.Span(10 * time.Second)
-		}
+		e.Ticket.Session = h.anySession(h.client)
+	}
+	switch h.randomly(3) {
+	case 0:
+		e.Key.Session, e.Key.N, e.Ticket.Session = h.anySession(h.client), 0, entry.Hash{}
+		e.Ticket.Peer, e.Ticket.TTL = h.anySession(h.peers), entry.Span(10*time.Second)
+	case 1:
+		e.Ticket.Request, e.Ticket.Grace, e.Ticket.Away = requestID(h.fresh()), entry.Span(10*time.Second), h.chance(3)
 	}
 	if !h.stream.taken(e.Key) {
 		h.write(e)
 	}
 }
 
-// ticketAgain writes an enqueued ticket again: it keeps its place, and may get another
-// peer or become spent.
+// ticketAgain writes a ticket again that is enqueued or kept for a repeat: it keeps its place, may
+// get another peer, and may become spent, or its callers leave or come back.
 func (h *history) ticketAgain() {
-	if e, ok := h.any(entry.Ticket, func(e entry.Entry) bool { return e.Ticket.Enqueued() }); ok {
-		e.Ticket.Place, e.Ticket.Peer, e.Ticket.Spent = place(e), h.anySession(h.peers), e.Ticket.Spent || h.chance(4)
+	if e, ok := h.any(entry.Ticket, func(e entry.Entry) bool { return e.Ticket.Enqueued() || e.Ticket.Grace > 0 }); ok {
+		e.Ticket.Place, e.Ticket.Peer = place(e), h.anySession(h.peers)
+		if e.Ticket.Grace > 0 {
+			e.Ticket.Away = h.chance(2)
+		} else {
+			e.Ticket.Spent = e.Ticket.Spent || h.chance(4)
+		}
 		h.write(entry.Entry{Key: e.Key, Ticket: e.Ticket})
 	}
 }

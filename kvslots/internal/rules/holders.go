@@ -60,6 +60,8 @@ func (h *holders) holdAll(s *Session, n int) {
 		h.holdBy(s, slot.Pool, n)
 	}
 	for _, t := range s.Tickets {
-		h.holdBy(s, t.Pool, n)
+		if t.session == s {
+			h.holdBy(s, t.Pool, n)
+		}
 	}
 }

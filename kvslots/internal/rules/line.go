@@ -18,8 +18,9 @@ type Ticket struct {
 	Value entry.TicketValue
 	Seen  Instant // when its first entry was written, as far as this peer knows
 
-	author    *Session // the ticket ends with this session
-	server    *Session // the peer that claims for it; of a peer's own ticket, the author
+	session   *Session // the client session that it ends with; nil: none
+	server    *Session // the peer that claims for it
+	left      Instant  // since when no caller waits, if it is kept without: see absent; 0: one waits
 	claim     *Slot    // a slot that names it, live or not; nil: none
 	turnSince Instant  // since when it has been its turn; 0 while it is not
 	able      bool     // there is a permit for it, and it is not passed over
@@ -36,14 +37,38 @@ func (t *Ticket) Claimed() bool {
 	return t.claim != nil && t.claim.Live() && t.claim.Value.Ticket == t.Place
 }
 
+// Kept reports whether the ticket has a request key and keeps its place for a while when no
+// caller waits.
+func (t *Ticket) Kept() bool { return t.Value.Grace > 0 }
+
+// Absent reports whether no caller waits at the place, which is kept for a repeat of the request:
+// the callers have gone, or their peer has.
+func (t *Ticket) Absent() bool { return t.Kept() && (t.Value.Away || !t.server.Alive()) }
+
+// Server returns the presence of the peer that claims for the ticket; zero if it is not in the line.
+func (t *Ticket) Server() (presence entry.Hash) {
+	if t.server != nil {
+		presence = t.server.ID
+	}
+	return presence
+}
+
+// Holder returns the client session that the ticket ends with; zero: none.
+func (t *Ticket) Holder() (session entry.Hash) {
+	if t.session != nil {
+		session = t.session.ID
+	}
+	return session
+}
+
 // stalled reports whether the line passes over the ticket. An enqueued ticket is passed
 // over by itself, since any peer may serve it. Any other ticket is passed over together
-// with all tickets of its peer.
+// with all tickets of its peer, or while no caller waits.
 func (t *Ticket) stalled() bool {
 	if t.Value.Enqueued() {
 		return t.passed
 	}
-	return t.server.stalled
+	return t.server.stalled || t.Absent()
 }
 
 // waits reports whether the ticket stands and is not passed over.
@@ -51,8 +76,8 @@ func (t *Ticket) waits() bool { return t.Stands() && !t.stalled() }
 
 // Label returns the label of the borrow, or that of its client session.
 func (t *Ticket) Label() string {
-	if t.Value.Label == "" && t.author.Alive() {
-		return t.author.Value.Label
+	if t.Value.Label == "" && t.session.Alive() {
+		return t.session.Value.Label
 	}
 	return t.Value.Label
 }
@@ -148,8 +173,9 @@ func (p *Pool) TicketAt(key entry.Key) *Ticket {
 // Tickets iterates over the tickets of the line, in order of place.
 func (p *Pool) Tickets(yield func(*Ticket) bool) { slices.Values(p.line.tickets)(yield) }
 
-// Able returns the tickets for which there is a permit. Tickets that are passed over use
-// no permit, and are included. The slice is valid until the next change of the view.
+// Able returns the tickets for which there is a permit and which a peer may claim for. Tickets that
+// are passed over use no permit, and are included. The slice is valid until the next change of
+// the view.
 func (p *Pool) Able() []*Ticket { return p.line.able }
 
 // refreshAble computes what Able returns. A ticket that is passed over uses no permit.
@@ -164,7 +190,7 @@ func (p *Pool) refreshAble(now Instant) {
 		if free <= 0 {
 			break
 		}
-		if !t.Stands() {
+		if !t.Stands() || t.Absent() {
 			continue
 		}
 		able = append(able, t)

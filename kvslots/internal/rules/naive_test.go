@@ -116,8 +116,12 @@ func (n *naive) named(pool entry.Hash, at uint64, but entry.Key) bool {
 }
 
 func (n *naive) stands(e entry.Entry) bool {
-	return valid(e) && n.alive(e.Key.Session) && !e.Ticket.Spent &&
-		(e.Ticket.Enqueued() || e.Ticket.Peer.IsZero() || n.alive(e.Ticket.Peer)) &&
+	holder := e.Ticket.Session
+	if e.Ticket.Enqueued() {
+		holder = e.Key.Session
+	}
+	return valid(e) && (holder.IsZero() || n.alive(holder)) && !e.Ticket.Spent &&
+		(e.Ticket.Enqueued() || e.Ticket.Grace > 0 || n.alive(cmp.Or(e.Ticket.Peer, e.Key.Session))) &&
 		e.Ticket.Generation == n.config(e.Key.Pool).Generation && !n.named(e.Key.Pool, place(e), entry.Key{})
 }
 
@@ -127,7 +131,12 @@ func (n *naive) isStalled(e entry.Entry) bool {
 	if e.Ticket.Enqueued() {
 		return n.passed[e.Revision]
 	}
-	return n.stalled[cmp.Or(e.Ticket.Peer, e.Key.Session)]
+	return n.stalled[cmp.Or(e.Ticket.Peer, e.Key.Session)] || n.absent(e)
+}
+
+// absent reports whether a ticket is kept for a repeat, and no caller waits.
+func (n *naive) absent(e entry.Entry) bool {
+	return e.Ticket.Grace > 0 && (e.Ticket.Away || !n.alive(cmp.Or(e.Ticket.Peer, e.Key.Session)))
 }
 
 // count returns how many slots of a pool may be taken.
@@ -206,6 +215,9 @@ func (n *naive) able(pool entry.Hash) []entry.Entry {
 	for _, t := range n.standing(pool) {
 		if free <= 0 {
 			break
+		}
+		if n.absent(t) {
+			continue
 		}
 		found = append(found, t)
 		if !n.isStalled(t) {

@@ -18,7 +18,8 @@ type Pool struct {
 	doubles    bool                 // two slots have named one lease; leases has one of them
 	live       positions            // of the live slots
 	requests   requests
-	doubtUntil Instant // no claim is in doubt from then on
+	places     map[entry.Hash]*Ticket // the tickets that are kept for repeats, by their request keys; nil: none
+	doubtUntil Instant                // no claim is in doubt from then on
 	line       line
 	unsettled  []*Slot // taken slots that scheduleOrphans has to look at
 	released   []release

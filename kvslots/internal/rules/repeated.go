@@ -47,6 +47,17 @@ func (p *Pool) Requested(key entry.Hash) *Slot {
 	return found
 }
 
+// PlaceOf returns the ticket that stands in the line for a request key, or nil.
+func (p *Pool) PlaceOf(key entry.Hash) *Ticket {
+	if p == nil || key.IsZero() {
+		return nil
+	}
+	if t := p.places[key]; t != nil && t.Stands() {
+		return t
+	}
+	return nil
+}
+
 // repeats reports whether another live slot has the request key of a slot.
 func (p *Pool) repeats(s *Slot) bool {
 	return !s.Value.Request.IsZero() && slices.ContainsFunc(p.requests[s.Value.Request], func(o *Slot) bool {
@@ -54,5 +65,9 @@ func (p *Pool) repeats(s *Slot) bool {
 	})
 }
 
-// Left returns how much of a lease's time is left, at least, as far as this peer knows.
-func (s *Slot) Left(now Instant) time.Duration { return s.Value.TTL.Duration() - now.Sub(s.seen) }
+// Left returns how much of a lease's time may be left. No answer has promised more, as far as this
+// peer knows.
+func (s *Slot) Left(now Instant) time.Duration {
+	ttl := s.Value.TTL.Duration()
+	return min(ttl, max(ttl-now.Sub(s.seen), s.Ends.Sub(now)-Slack))
+}

@@ -18,7 +18,7 @@ type Session struct {
 	Ends     Instant // when this peer ends it unless it is refreshed
 	Promised Instant // no peer ends it before that; 0: not known
 
-	Tickets []*Ticket // the tickets of which it is the author; a peer's presence also has those that it claims for
+	Tickets []*Ticket // of a client session, those that end with it; of a peer's presence, those that it claims for
 	Slots   []*Slot   // the taken slots of a client session
 
 	stalled bool // a presence: its peer let a turn in a line pass, and has given no sign of life since
@@ -115,23 +115,18 @@ func (v *View) applySession(e *entry.Entry, now Instant, age time.Duration) {
 	}
 	v.heard(s.ID)
 	if was != s.Taken {
-		v.livenessChanged(s)
-	}
-	if !e.Marker {
-		return
-	}
-	for _, t := range s.Tickets { // they never stand again, since an id is used once
-		v.scheduleTicket(t, now)
+		v.livenessChanged(s, now)
 	}
 }
 
 // livenessChanged updates the pools of a session that began or ended.
-func (v *View) livenessChanged(s *Session) {
+func (v *View) livenessChanged(s *Session, now Instant) {
 	for _, slot := range s.Slots {
 		slot.Pool.reindex(slot)
 		v.touch(slot.Pool)
 	}
 	for _, t := range s.Tickets {
+		v.scheduleTicket(t, now)
 		v.touch(t.Pool)
 	}
 }

@@ -61,7 +61,7 @@ func (t *truth) namesByHolder() map[entry.Hash]int {
 			add(e.Slot.Session, e.Slot.Origin)
 		}
 		for _, w := range p.tickets {
-			add(w.Key.Session, w.Ticket.Origin)
+			add(w.holder(), w.Ticket.Origin)
 		}
 		for holder := range holders {
 			names[holder]++

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -475,7 +476,7 @@ func (x *checkerTest) overtake(a, b, c entry.Hash) {
 	x.config(1)
 	x.presence()
 	x.borrow(a, 0)
-	x.nodes[0].peer = new(peer.Peer) // a running peer, which waits for b
+	x.nodes[0].peer = peer.New(peer.Config{Random: rand.NewPCG(1, 2)}, x.now) // a running peer, which waits for b
 	x.check.begin(&call{id: 70, startByPeer: x.now, request: peer.Borrow{Pool: x.pool, Lease: b, Wait: time.Minute}, node: x.nodes[0], start: x.now, client: "b"})
 	x.ticket(0, b)
 	x.sleep(time.Second)

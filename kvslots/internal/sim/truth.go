@@ -371,7 +371,7 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 	}
 	for _, t := range p.tickets {
 		c.ticketStood = c.ticketStood || t.place == place && p.stands(t)
-		if t.place < place && p.stands(t) && s.server.truth.lives(t) {
+		if t.place < place && p.stands(t) && s.server.truth.lives(t) && !s.server.truth.isAbsent(t) {
 			c.ticketsAhead++
 			if s.faultState.settledAt(t.at) && (s.check.lines.isEnqueuedAlive(t) || !t.rewritten && s.check.isWaiting(p, t.Ticket.Lease)) && !s.check.lines.mayBePassedOver(t) {
 				if c.undisturbed++; c.undisturbed == 1 || t.place < c.firstUndisturbed.place {
@@ -408,7 +408,21 @@ func (p *poolTruth) stands(t *ticketTruth) bool {
 // lives reports whether the ticket's author is alive, and the peer that claims for it. Any
 // peer claims for an enqueued ticket.
 func (t *truth) lives(w *ticketTruth) bool {
-	return t.sessions[w.Key.Session] != nil && (w.Ticket.Enqueued() || t.sessions[w.server()] != nil)
+	holder := w.holder()
+	return (holder.IsZero() || t.sessions[holder] != nil) && (w.Ticket.Enqueued() || w.Ticket.Grace > 0 || t.sessions[w.server()] != nil)
+}
+
+// holder returns the client session that the ticket ends with; zero: none.
+func (w *ticketTruth) holder() entry.Hash {
+	if w.Ticket.Enqueued() {
+		return w.Key.Session
+	}
+	return w.Ticket.Session
+}
+
+// isAbsent reports whether the ticket is kept for a repeat, and no caller waits.
+func (t *truth) isAbsent(w *ticketTruth) bool {
+	return w.Ticket.Grace > 0 && (w.Ticket.Away || t.sessions[w.server()] == nil)
 }
 
 func (p *poolTruth) registered() bool { return !p.config.Marker }

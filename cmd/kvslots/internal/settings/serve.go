@@ -142,7 +142,7 @@ func (s *Serve) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(Number(&s.store.Replicas, 1, 5), replicasFlag, "replicas of the bucket; more than 1 needs --nats-url")
 	flags.Var(Seconds(&s.store.MaxTTL, time.Second, MaxDuration), "max-ttl", "longest lease; a larger ttl is clamped to it")
 	flags.Var(Seconds(&s.store.MaxWait, time.Second, MaxDuration), "max-wait", "longest wait for a slot; a larger wait is clamped to it")
-	flags.Var(Duration(&s.store.ResumeGrace, 0, kvslots.MaxResumeGrace), "resume-grace", "how long a request with an Idempotency-Key keeps its place in line, or its slot, after its client has gone; 0 means not at all")
+	flags.Var(Duration(&s.store.ResumeGrace, 0, kvslots.MaxResumeGrace), "resume-grace", "how long a request with an Idempotency-Key keeps its place in line after its client has gone; 0 means not at all")
 	flags.Var(Seconds(&s.Sessions.DefaultLeaseTTL, time.Second, MaxDuration), "default-lease-ttl", "lease of a lock or semaphore in requests without a ttl")
 	flags.Var(Seconds(&s.Sessions.IdleTimeout, time.Second, kvslots.MaxSessionIdle/2), "http-session-idle-timeout", "how often clients must ping their sessions; a session ends after twice this time without a ping")
 	flags.Var(Number(&s.store.MaxPools, 0, math.MaxInt32), "max-pools", "maximum of registered pools; 0 means no limit")

@@ -1,0 +1,58 @@
+package peer
+
+import "github.com/kvslots/kvslots/kvslots/internal/entry"
+
+// quota is what a cap counts, and a write may add to.
+type quota struct {
+	of     counted
+	holder entry.Hash // a session or an origin; zero: all
+}
+
+type counted uint8
+
+const (
+	ofPools    counted = iota // registered pools
+	ofSessions                // client sessions
+	ofNames                   // named pools in use
+)
+
+// limit is a cap on a quota.
+type limit struct {
+	quota
+	most int // 0: no cap
+	have int // in the view
+	err  error
+}
+
+// reached returns the error of the first limit that is reached in the view. If none is, waits
+// reports whether one is together with what this peer is writing. That may come to nothing, so the
+// request is not refused: it waits until the writes have an outcome.
+func (ws *writes) reached(limits ...limit) (waits bool, err error) {
+	for _, l := range limits {
+		switch {
+		case l.most == 0:
+		case l.have >= l.most:
+			return false, l.err
+		case l.have+ws.charged[l.quota] >= l.most:
+			waits = true
+		}
+	}
+	return waits, nil
+}
+
+// charge counts a write for quotas until it has an outcome.
+func (w *write) charge(quotas ...quota) {
+	for _, q := range quotas {
+		put(&w.k.writes.charged, q, w.k.writes.charged[q]+1)
+	}
+	w.charges = append(w.charges, quotas...)
+}
+
+func (w *write) discharge() {
+	for _, q := range w.charges {
+		if w.k.writes.charged[q]--; w.k.writes.charged[q] == 0 {
+			delete(w.k.writes.charged, q)
+		}
+	}
+	w.charges = nil
+}

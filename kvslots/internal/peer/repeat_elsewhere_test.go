@@ -1,0 +1,146 @@
+package peer_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
+// newKeyedTwice returns what newKeyed does, with another peer on the stream.
+func newKeyedTwice(t *testing.T) (a, b *harness, key peer.Borrow) {
+	t.Helper()
+	a, key = newKeyed(t)
+	return a, a.join(peer.Config{ResumeGrace: grace}), key
+}
+
+// A late copy of the first request comes after its lease was renewed.
+func TestRepeatDoesNotUndoARenewal(t *testing.T) {
+	a, b, key := newKeyedTwice(t)
+	key.TTL = 5 * time.Second
+	held := peer.Held{Pool: key.Pool, Lease: a.must(a.repeat(key)).Grant.Lease}
+	a.must(peer.Renew{Held: held, TTL: time.Minute})
+	for _, h := range [2]*harness{a, b} {
+		if g := h.must(h.repeat(key)).Grant; g.TTL < 59*time.Second {
+			t.Errorf("answered with %v of a minute", g.TTL)
+		}
+		h.pass(10 * time.Millisecond)
+	}
+	a.pass(50 * time.Second)
+	b.wantError(b.begin(b.borrow(key.Pool, 0)), peer.ErrNoSlot)
+	a.pass(15 * time.Second)
+	b.must(b.borrow(key.Pool, 0))
+}
+
+// The leader's clock is set forward while a peer is away. What that peer loads seems older than it is.
+func TestRepeatAfterALoadByAWrongClock(t *testing.T) {
+	a, key := newKeyed(t)
+	key.TTL = 2 * time.Minute
+	lease := a.must(a.repeat(key)).Grant.Lease
+	a.pass(time.Second)
+	a.ahead = 90 * time.Second
+	b := a.join(peer.Config{ResumeGrace: grace})
+	for range 2 { // before and after b has heard a
+		if g := b.must(b.repeat(key)).Grant; g.Lease != lease || g.TTL < key.TTL-5*time.Second {
+			t.Errorf("%v of %v are left", g.TTL, key.TTL)
+		}
+		a.pass(4 * time.Second)
+	}
+	a.pass(key.TTL - 10*time.Second)
+	a.wantError(a.begin(a.borrow(key.Pool, 0)), peer.ErrNoSlot)
+}
+
+// A place outlives the first life of its ticket for as long as callers wait there.
+func TestTicketIsWrittenAgainWhileCallersWait(t *testing.T) {
+	h, key := newKeyed(t)
+	holder := h.borrow(key.Pool, 0)
+	holder.TTL = 3 * time.Hour
+	h.must(holder)
+	key.Wait = time.Minute
+	h.begin(h.repeat(key))
+	key.Wait = 60 * time.Minute
+	call := h.begin(h.repeat(key))
+	h.pass(time.Second)
+	later := h.begin(h.borrow(key.Pool, 2*time.Hour))
+	h.pass(50 * time.Minute)
+	h.must(giveBack(holder))
+	h.granted(call)
+	if _, answered := h.answers[later]; answered {
+		t.Error("the later borrow was served")
+	}
+}
+
+// The caller comes back at another gateway, whether the first one knows that it has gone or has
+// died: the repeat waits in its place, and is served before a borrow that came between.
+func TestRepeatElsewhereKeepsItsPlace(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		a, b, key := newKeyedTwice(t)
+		holder := a.borrow(key.Pool, 0)
+		b.must(holder)
+		key.Wait = 10 * time.Minute
+		first := a.begin(a.repeat(key))
+		between := b.begin(b.borrow(key.Pool, time.Hour))
+		a.pass(time.Second)
+		repeat := uint64(0)
+		if dies {
+			repeat = b.begin(b.repeat(key))
+			b.beside = nil // nothing of the other peer comes any more
+			b.pass(15 * time.Second)
+		} else {
+			a.p.GiveUp(first, peer.ErrPlaceKept, a.now)
+			a.settle()
+			a.pass(grace / 2)
+			repeat = b.begin(b.repeat(key))
+			b.pass(2 * grace)
+		}
+		if d := b.must(peer.ReadPlace{Pool: key.Pool, Request: key.Request}).Detail; len(d.Waiters) != 1 || d.Waiters[0].Place != 1 {
+			t.Fatalf("dies %t: the repeat waits at %+v", dies, d.Waiters)
+		}
+		b.must(giveBack(holder))
+		b.pass(100 * time.Millisecond)
+		b.granted(repeat)
+		if _, answered := b.answers[between]; answered {
+			t.Errorf("dies %t: the later borrow was served", dies)
+		}
+	}
+}
+
+// The ticket was written again before the view is built anew: it still has its first place.
+func TestExtendedTicketIsServedAfterALoad(t *testing.T) {
+	h, key := newKeyed(t)
+	holder := h.borrow(key.Pool, 0)
+	h.must(holder)
+	key.Wait = time.Minute
+	h.begin(h.repeat(key))
+	key.Wait = 40 * time.Minute
+	call := h.begin(h.repeat(key))
+	h.pass(time.Second)
+	h.created = h.created.Add(time.Second) // another stream, with the same entries
+	h.breakFeed()
+	h.pass(5 * time.Second)
+	h.wantRebuilt()
+	h.must(giveBack(holder))
+	h.pass(time.Second)
+	h.granted(call)
+}
+
+func TestRepeatOfARegistrationDoesNotUndoALaterOne(t *testing.T) {
+	for _, between := range []bool{false, true} { // the later one has a key, too
+		h := newHarness(t)
+		first := peer.Register{Pool: h.hash(), Count: 2, Request: h.hash()}
+		later := peer.Register{Pool: first.Pool, Count: 5}
+		if between {
+			later.Request = h.hash()
+		}
+		h.must(first)
+		h.must(later)
+		if s := h.must(first).State; s.Count != 5 {
+			t.Errorf("the repeat is answered with count %d", s.Count)
+		}
+		if s := h.inspect(first.Pool); s.Count != 5 {
+			t.Errorf("count %d after the repeat", s.Count)
+		}
+		first.Count = 3
+		h.wantError(h.begin(first), peer.ErrKeyReused)
+	}
+}

@@ -15,9 +15,10 @@ import (
 // the calls itself, correctly or not.
 type checkerTest struct {
 	*Simulation
-	t    *testing.T
-	pool entry.Hash
-	last map[entry.Key]uint64
+	t      *testing.T
+	pool   entry.Hash
+	last   map[entry.Key]uint64
+	fenced uint64 // the highest fence so far
 }
 
 func newCheckerTest(t *testing.T) *checkerTest {
@@ -54,7 +55,15 @@ func (x *checkerTest) slotKey(position int) entry.Key {
 
 // claim writes the first entry of a lease.
 func (x *checkerTest) claim(position int, lease entry.Hash) (fence uint64) {
-	return x.write(x.slotKey(position), entry.SlotValue{Lease: lease, Generation: 7, TTL: entry.Span(time.Minute), Claimer: hashOf(9)})
+	return x.claimWith(position, entry.SlotValue{Lease: lease})
+}
+
+func (x *checkerTest) claimWith(position int, v entry.SlotValue) (fence uint64) {
+	x.t.Helper()
+	v.Generation, v.TTL, v.Claimer, v.After = 7, entry.Span(time.Minute), hashOf(9), x.fenced
+	x.write(x.slotKey(position), v)
+	x.fenced = x.server.truth.pool(x.pool).slots[position].Fence()
+	return x.fenced
 }
 
 // renew writes the slot of a lease again.
@@ -99,7 +108,7 @@ func (x *checkerTest) borrow(lease entry.Hash, position int) uint64 {
 func (x *checkerTest) served(lease entry.Hash, ticket uint64) {
 	c := x.ask(peer.Borrow{Pool: x.pool, Lease: lease, TTL: 20 * time.Second})
 	position := x.server.truth.pool(x.pool).count() - 1
-	c.finish(x.grant(position, x.write(x.slotKey(position), entry.SlotValue{Lease: lease, Ticket: ticket, Generation: 7, TTL: entry.Span(time.Minute)})))
+	c.finish(x.grant(position, x.claimWith(position, entry.SlotValue{Lease: lease, Ticket: ticket})))
 }
 
 func (x *checkerTest) held(lease entry.Hash) peer.Held { return peer.Held{Pool: x.pool, Lease: lease} }
@@ -466,7 +475,7 @@ func (x *checkerTest) owned(lease entry.Hash) {
 	r := x.resource()
 	r.Limit = 1
 	c := x.ask(peer.Acquire{Resource: r, Lease: lease, Owner: "a", TTL: 20 * time.Second})
-	fence := x.write(x.slotKey(0), entry.SlotValue{Lease: lease, Generation: 7, TTL: entry.Span(time.Minute), Owner: "a"})
+	fence := x.claimWith(0, entry.SlotValue{Lease: lease, Owner: "a"})
 	c.finish(x.grant(0, fence))
 }
 

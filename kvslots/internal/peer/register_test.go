@@ -2,6 +2,7 @@ package peer_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -80,6 +81,47 @@ func TestRefusedWriteCountsForNoCap(t *testing.T) {
 		h.auto = true
 		h.must(peer.CreateSession{Session: h.hash(), Idle: time.Hour})
 		h.newPool(1)
+	}
+}
+
+// A write is under way that fills a cap. Another request waits until it has an outcome, and
+// sends no read barriers meanwhile.
+func TestWhatIsUnderWayCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind    entry.Kind
+		request func(h *harness) peer.Request
+		full    error
+	}{
+		"pools":    {entry.Config, func(h *harness) peer.Request { return peer.Register{Pool: h.hash(), Count: 1} }, peer.ErrMaxPools},
+		"sessions": {entry.Session, func(h *harness) peer.Request { return peer.CreateSession{Session: h.hash(), Idle: time.Hour} }, peer.ErrMaxSessions},
+	} {
+		for _, written := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, written %t", name, written), func(t *testing.T) {
+				h := newHarnessOf(t, peer.Config{MaxPools: 1, MaxSessions: 1})
+				h.auto = false
+				h.begin(c.request(h))
+				first := h.take(c.kind)
+				h.auto = true
+				second := h.begin(c.request(h))
+				before := h.p.Counters().Barriers
+				h.pass(400 * time.Millisecond)
+				h.wantNoAnswer(t, second)
+				if n := h.p.Counters().Barriers - before; n > 1 {
+					t.Errorf("%d read barriers in 0.4 s", n)
+				}
+				if written {
+					h.publish(&first)
+				} else {
+					h.ack(first.ID, peer.Never, 0)
+				}
+				h.pass(100 * time.Millisecond)
+				if written {
+					h.wantError(second, c.full)
+				} else {
+					h.granted(second)
+				}
+			})
+		}
 	}
 }
 

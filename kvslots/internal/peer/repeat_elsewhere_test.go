@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -142,5 +143,24 @@ func TestRepeatOfARegistrationDoesNotUndoALaterOne(t *testing.T) {
 		}
 		first.Count = 3
 		h.wantError(h.begin(first), peer.ErrKeyReused)
+	}
+}
+
+// The slot of the key is claimed at another peer while this one writes a ticket for a repeat.
+func TestRepeatFindsItsSlot(t *testing.T) {
+	a, b, key := newKeyedTwice(t)
+	holder := a.borrow(key.Pool, 0)
+	a.must(holder)
+	key.Wait = time.Minute
+	b.auto = false
+	repeat := b.begin(b.repeat(key))
+	ticket := b.take(entry.Ticket)
+	a.must(giveBack(holder))
+	lease := a.must(a.repeat(key)).Grant.Lease
+	b.auto = true
+	b.publish(&ticket)
+	b.settle()
+	if g := b.granted(repeat).Grant; g.Lease != lease {
+		t.Errorf("granted %+v", g)
 	}
 }

@@ -1,0 +1,88 @@
+package peer_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
+)
+
+// The second caller comes when the claim is under way: the lease may have ended before, so it
+// is not answered until the slot is written again.
+func TestLateCallerBeginsAnew(t *testing.T) {
+	h, key := newKeyed(t)
+	h.auto = false
+	first := h.begin(h.repeat(key))
+	claim := h.take(entry.Slot)
+	h.pass(10 * time.Millisecond)
+	second := h.begin(h.repeat(key))
+	h.publish(&claim)
+	h.settle()
+	lease := h.granted(first).Grant.Lease
+	h.wantNoAnswer(t, second)
+	h.auto = true
+	h.settle()
+	if g := h.granted(second).Grant; g.Lease != lease || !g.Resumed {
+		t.Errorf("granted %+v", g)
+	}
+}
+
+// The caller goes when the claim for its ticket is under way: no slot is lent, and the place is
+// kept.
+func TestClaimWithoutCallerIsWithdrawn(t *testing.T) {
+	h, key := newKeyed(t)
+	holder := h.borrow(key.Pool, 0)
+	h.must(holder)
+	key.Wait = time.Minute
+	first := h.begin(h.repeat(key))
+	h.auto = false
+	h.begin(giveBack(holder))
+	purge := h.take(entry.Slot)
+	h.publish(&purge)
+	claim := h.take(entry.Slot)
+	h.p.GiveUp(first, peer.ErrPlaceKept, h.now)
+	h.auto = true
+	h.publish(&claim)
+	h.settle()
+	if s := h.inspect(key.Pool); s.InUse != 0 || s.Waiting != 1 {
+		t.Fatalf("%+v", s)
+	}
+	h.must(h.repeat(key))
+}
+
+// A call shares the borrow of its key while another one waits. An answer that one of them does
+// not get leaves the other one the lease.
+func TestSharedAnswerIsTakenBackWhenNoCallerWasTold(t *testing.T) {
+	h, key := newKeyed(t)
+	holder := h.borrow(key.Pool, 0)
+	h.must(holder)
+	key.Wait = time.Minute
+	calls := [2]uint64{h.begin(h.repeat(key)), h.begin(h.repeat(key))}
+	h.must(giveBack(holder))
+	for i, call := range calls {
+		a := h.granted(call)
+		h.p.Untold(&a, peer.ErrPlaceKept, h.now)
+		h.settle()
+		if s := h.inspect(key.Pool); s.InUse != 1-i {
+			t.Errorf("%d callers were not told, and %d slots are in use", i+1, s.InUse)
+		}
+	}
+}
+
+// A call joins a borrow of an earlier one after the pool was deleted and registered anew, which
+// the view shows later. The pool has existed since that call came.
+func TestCallThatJoinsIsNotRefusedByAnEarlierDeletion(t *testing.T) {
+	h, key := newKeyed(t)
+	h.must(h.borrow(key.Pool, 0))
+	key.Wait = time.Minute
+	h.begin(h.repeat(key))
+	deleted := h.deleteUnseen(key.Pool)
+	m := entry.NewMessage(deleted.Key, entry.ConfigValue{Count: 2, Generation: 7}, deleted.Revision, 0)
+	registered := h.store(&m)
+	call := h.begin(h.repeat(key))
+	h.feed(deleted)
+	h.feed(registered)
+	h.pass(time.Second)
+	h.granted(call)
+}

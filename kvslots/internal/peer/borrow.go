@@ -231,7 +231,7 @@ func (b *borrow) rank() int32 {
 	if pool == nil {
 		return 0
 	}
-	if t := pool.Ticket(b.ticket.place); t != nil {
+	if t := cmp.Or(pool.Ticket(b.ticket.place), pool.PlaceOf(b.request)); t != nil {
 		return int32(t.Rank())
 	}
 	return int32(pool.Waiting() + 1)

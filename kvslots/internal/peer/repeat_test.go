@@ -202,7 +202,11 @@ func TestPlaceIsKeptAtTheEndOfTheWait(t *testing.T) {
 	h.begin(h.repeat(b))
 	h.pass(b.Wait + 100*time.Millisecond)
 	b.Wait = 0
-	h.wantError(h.begin(h.repeat(b)), peer.ErrNoSlot)
+	leaving := h.begin(h.repeat(b))
+	h.wantError(leaving, peer.ErrNoSlot)
+	if place := int(h.answers[leaving].Place); place != waiting+1 {
+		t.Errorf("refused at place %d, want %d", place, waiting+1)
+	}
 	if n := h.inspect(b.Pool).Waiting; n != waiting {
 		t.Errorf("%d places in line, want %d", n, waiting)
 	}

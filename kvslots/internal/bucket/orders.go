@@ -131,12 +131,19 @@ func doubled(d time.Duration, times int, most time.Duration) time.Duration {
 	return min(most, d<<min(times, 8))
 }
 
-// readingFailed tells the peer that a reading could not be created.
+// readingFailed tells the peer that a reading could not be created. The reason in an answer stays
+// the reason while nothing answers for a moment.
 func (b *Bucket) readingFailed(o *order, why error) {
 	b.input(o.ctx, func(_ *peer.Peer, now peer.Instant) {
-		b.readErr = explain(why)
-		if b.failing == 0 && isUnanswered(why) {
+		answered := !isUnanswered(why)
+		switch {
+		case answered:
+			b.failing = 0
+		case b.failing == 0:
 			b.failing = now
+		}
+		if answered || b.readErr == nil || now.Sub(b.failing) >= readyTimeout {
+			b.readErr = explain(why)
 		}
 		b.interrupt(now)
 	})

@@ -135,6 +135,27 @@ func TestReadingTriedAgain(t *testing.T) {
 	live(t, b)
 }
 
+// A busy server that does not answer one attempt in time does not hide why the others were refused.
+func TestReasonOutlastsAnUnansweredAttempt(t *testing.T) {
+	t.Parallel()
+	b := notStarted(t, natstest.Start(t, "").Connect(), nil)
+	o := &order{ctx: t.Context()}
+	fails := func(why, want error) {
+		t.Helper()
+		b.readingFailed(o, why)
+		if got := b.obstacle(); !errors.Is(got, want) {
+			t.Errorf("after %v the reason is %v, want %v", why, got, want)
+		}
+	}
+	fails(context.DeadlineExceeded, errNoServer)
+	for range 3 {
+		fails(ErrWrongBucket, ErrWrongBucket)
+		fails(context.DeadlineExceeded, ErrWrongBucket)
+		b.origin = b.origin.Add(-readyTimeout)
+	}
+	fails(context.DeadlineExceeded, errNoServer)
+}
+
 // A gateway with 100,000 pools did not load them with 4 % of a processor: acknowledgements
 // and answers came behind the entries, so that it replaced the connection, and began anew
 // each time.

@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"hash/fnv"
 	"math"
 	"time"
 
@@ -18,18 +17,17 @@ import (
 // revision.
 
 const (
-	idleTime      = time.Minute      // after which an idle name is closed
-	maxIdleNames  = 1000             // beyond which it is closed sooner
-	closerGrace   = 10 * time.Second // until other peers close a pool
-	finisherGrace = time.Second      // until other peers finish a closing
-	maxClosings   = 32               // closings under way
+	idleTime     = time.Minute // after which an idle name is closed
+	maxIdleNames = 1000        // beyond which it is closed sooner
+	closerDelay  = time.Second // up to which each peer puts off what any peer may do
+	maxClosings  = 32          // closings under way
 )
 
-// idleCloser closes idle pools.
+// idleCloser closes idle pools. Any peer does, each after a random delay: all of them write over one
+// revision, so one of them succeeds.
 type idleCloser struct {
 	n     *names
 	timer timer
-	mine  map[entry.Hash]struct{} // the pools whose present closing this peer has written
 }
 
 // writeConfig writes the configuration of a pool. One such write is pending at a time.
@@ -83,13 +81,6 @@ func (n *names) finishClosing(ps *poolState, pool *rules.Pool) {
 	})
 }
 
-// applied notes whether a configuration is a closing that this peer has written.
-func (c *idleCloser) applied(e *entry.Entry, own bool) {
-	if delete(c.mine, e.Key.Pool); own && e.Config.Closing {
-		put(&c.mine, e.Key.Pool, struct{}{})
-	}
-}
-
 // idlers are the idle pools of one kind, and how long they may stay.
 type idlers struct {
 	*rules.IdlePools
@@ -125,40 +116,35 @@ func (c *idleCloser) plan() {
 		return
 	}
 	const never = Instant(math.MaxInt64)
-	at, soon := never, c.n.now.Add(finisherGrace/4)
+	from := never
 	if len(c.n.view.Closings()) > 0 {
-		at = soon
+		from = c.n.now
 	}
 	for _, i := range c.idlers() {
 		if pool, since := i.First(); i.Len() > i.most {
-			at = min(at, soon)
+			from = c.n.now
 		} else if pool != nil {
-			at = min(at, max(since.Add(i.time), c.n.now.Add(finisherGrace)))
+			from = min(from, max(since.Add(i.time), c.n.now))
 		}
 	}
-	if at != never && (c.timer.index == 0 || at < c.timer.at) {
+	if from != never && (c.timer.index == 0 || from.Add(closerDelay) < c.timer.at) {
 		c.timer.fire = c.run
-		c.n.timers.start(&c.timer, at)
+		c.n.timers.start(&c.timer, from.Add(time.Duration(c.n.random.Int64N(int64(closerDelay)))))
 	}
 }
 
-// finish finishes this peer's closings, and after finisherGrace those of other peers.
+// finish finishes the closings that the view shows.
 func (c *idleCloser) finish() {
 	for _, pool := range c.n.view.Closings() {
-		_, mine := c.mine[pool.ID]
-		if !mine && c.n.now.Sub(pool.ConfigSeen) < finisherGrace {
-			continue
-		}
 		ps := c.n.byID[pool.ID]
 		if ps != nil && (ps.config != nil || len(ps.queue) > 0) {
 			continue // a borrow is deciding about the pool
 		}
-		ps = c.n.of(pool.ID)
-		if c.mustRestore(pool) {
+		if ps = c.n.of(pool.ID); c.mustRestore(pool) {
 			c.n.restore(ps, pool)
-			continue
+		} else {
+			c.n.finishClosing(ps, pool)
 		}
-		c.n.finishClosing(ps, pool)
 	}
 }
 
@@ -170,43 +156,13 @@ func (c *idleCloser) mustRestore(pool *rules.Pool) bool {
 	return pool.InUseOrWaited() || !pool.Terms().Named() && (most == 0 || c.n.now.Sub(pool.LastUse()) < most)
 }
 
-// begin begins to close idle pools. Of the live peers, the one with the highest rank for
-// the pool closes it; the others do so only after closerGrace.
+// begin begins to close idle pools.
 func (c *idleCloser) begin(i *idlers) {
 	for n := len(c.n.view.Closings()); n < maxClosings && i.due(c.n.now); n++ {
 		pool, _ := i.First()
-		since := pool.LastUse()
-		if !c.ranksHighest(pool.ID) && c.n.now.Sub(since) < i.time+closerGrace {
-			i.Defer(pool, since.Add(closerGrace))
-			if i.Len() > i.most {
-				return
-			}
-			continue
-		}
 		if c.n.byID[pool.ID] == nil {
 			c.n.setClosing(c.n.of(pool.ID), pool, true)
 		}
 		i.Defer(pool, c.n.now.Add(min(0, idleTime-i.time))) // tried again after idleTime at the latest
 	}
-}
-
-// ranksHighest reports whether this peer has the highest rank for a pool.
-func (c *idleCloser) ranksHighest(pool entry.Hash) bool {
-	mine := rank(pool, c.n.self.id)
-	for s := range c.n.view.Peers {
-		if s.ID != c.n.self.id && rank(pool, s.ID) >= mine {
-			return false
-		}
-	}
-	return true
-}
-
-// rank returns a peer's rank for a pool: a hash of both, which spreads the pools over
-// the peers.
-func rank(pool, peer entry.Hash) uint64 {
-	h := fnv.New64a()
-	for i := range pool {
-		h.Write([]byte{pool[i], peer[i]})
-	}
-	return h.Sum64()
 }

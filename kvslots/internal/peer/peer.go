@@ -157,7 +157,6 @@ func (w *work) applied(e *entry.Entry, before holder, own bool) {
 			p.pools.peerGone(s)
 		}
 	case entry.Config:
-		p.names.closer.applied(e, own)
 		if pool := p.view.Pool(e.Key.Pool); pool != nil {
 			p.follows.tellAll(pool.Slots)
 		}

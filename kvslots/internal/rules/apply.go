@@ -11,7 +11,7 @@ func (v *View) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 	p := v.pool(e.Key.Pool)
 	before := p.Generation()
 	v.note(&p.cfg, e, now, age)
-	p.Config, p.ConfigSeen = e.Config, now // e.Config is zero if e is a marker or corrupt
+	p.Config = e.Config // e.Config is zero if e is a marker or corrupt
 	if !e.Config.Closing || before == 0 {
 		p.noteUse(now)
 	}

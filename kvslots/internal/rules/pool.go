@@ -30,9 +30,8 @@ type Pool struct {
 }
 
 type configuration struct {
-	ConfigSeen Instant           // when the view applied the configuration's last entry
-	Config     entry.ConfigValue // zero if the key has no value, or a corrupt one
-	cfg        record
+	Config entry.ConfigValue // zero if the key has no value, or a corrupt one
+	cfg    record
 }
 
 type usage struct {

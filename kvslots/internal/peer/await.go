@@ -31,7 +31,7 @@ func (p *enqueued) await(c *call, r Await) {
 	p.awaits[a.key()] = append(p.awaits[a.key()], a)
 	a.pool.users++
 	c.bound(p.now.Add(r.Wait + patience))
-	c.reload, c.quit = a.look, a.stop
+	c.reload, c.quit = a.look, quitFunc(a.stop)
 	a.expiry.fire = func() { a.stop(ErrNoSlot) }
 	p.timers.start(&a.expiry, p.now.Add(r.Wait))
 	a.look()

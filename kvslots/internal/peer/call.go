@@ -12,12 +12,12 @@ import (
 type call struct {
 	k       *kernel
 	id      uint64
-	session entry.Hash      // the calling client session, if any: see sessionState
-	quit    func(why error) // ends the pending work of the call and answers it; nil: there is none
-	reload  func()          // called when the view has become live again; may be nil
-	limit   timer           // when it is answered ErrUnavailable
-	effect  bool            // it may take effect although its session ends, so it is answered with its outcome
-	parked  *Answer         // an answer that waits for the session's refresh; nil: none
+	session entry.Hash // the calling client session, if any: see sessionState
+	quit    quitter    // ends the pending work of the call and answers it; nil: there is none
+	reload  func()     // called when the view has become live again; may be nil
+	limit   timer      // when it is answered ErrUnavailable
+	effect  bool       // it may take effect although its session ends, so it is answered with its outcome
+	parked  *Answer    // an answer that waits for the session's refresh; nil: none
 }
 
 // calls holds the open calls.
@@ -41,9 +41,20 @@ func (s *calls) all() []*call {
 
 // bound sets when the call is answered ErrUnavailable.
 func (c *call) bound(at Instant) {
-	c.limit.fire = func() { c.end(ErrUnavailable) }
+	c.limit.of = (*overdueCall)(c)
 	c.k.timers.start(&c.limit, at)
 }
+
+// overdueCall is a call that has taken too long.
+type overdueCall call
+
+func (c *overdueCall) fire() { (*call)(c).end(ErrUnavailable) }
+
+type quitter interface{ quit(why error) }
+
+type quitFunc func(why error)
+
+func (f quitFunc) quit(why error) { f(why) }
 
 func (c *call) isOpen() bool { return c.k.calls.open[c.id] == c }
 
@@ -54,7 +65,7 @@ func (c *call) end(why error) {
 		c.k.takeBack(c.parked)
 		c.deliver(Answer{Err: why})
 	case c.quit != nil:
-		c.quit(why)
+		c.quit.quit(why)
 	default:
 		c.answer(Answer{Err: why})
 	}

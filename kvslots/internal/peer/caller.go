@@ -35,7 +35,7 @@ func (b *borrow) add(c *call, w *wish, wait time.Duration) *caller {
 	a.call, a.of, a.came, a.ends = c, b, b.p.now, b.p.now.Add(wait)
 	b.confirmed = false // this call may have come later
 	b.callers, b.stays = append(b.callers, a), wait > 0
-	c.quit = a.giveUp
+	c.quit = a
 	if wait > 0 {
 		c.bound(a.ends.Add(patience))
 		a.expiry.fire = a.expire
@@ -80,7 +80,7 @@ func (a *caller) isCurrent() bool {
 func (b *borrow) refuse(why error) {
 	for _, a := range slices.Clone(b.callers) {
 		if a.isCurrent() {
-			a.giveUp(why)
+			a.quit(why)
 		}
 	}
 }
@@ -90,15 +90,15 @@ func (b *borrow) refuse(why error) {
 func (a *caller) expire() {
 	b := a.of
 	if b.phase == waiting && a.sawFull && b.p.view.Pool(b.pool.id).Requested(b.request) == nil {
-		a.giveUp(ErrNoSlot)
+		a.quit(ErrNoSlot)
 		return
 	}
 	b.pool.over = append(b.pool.over, a)
 	b.pool.mark()
 }
 
-// giveUp answers a caller that waits no longer, and ends the borrow if it was the last one.
-func (a *caller) giveUp(why error) {
+// quit answers a caller that waits no longer, and ends the borrow if it was the last one.
+func (a *caller) quit(why error) {
 	b := a.of
 	b.callers = without(b.callers, a)
 	place := int32(0)
@@ -112,7 +112,7 @@ func (a *caller) giveUp(why error) {
 // end answers a caller, which is in its borrow's list no more.
 func (a *caller) end(answer Answer, place int32) {
 	a.k.timers.stop(&a.expiry)
-	a.quit = nil
+	a.call.quit = nil
 	answer.Place = place
 	a.answer(answer)
 }
@@ -120,7 +120,7 @@ func (a *caller) end(answer Answer, place int32) {
 // again begins the borrow of a call anew, for what is left of its wait.
 func (a *caller) again() {
 	a.k.timers.stop(&a.expiry)
-	a.quit = nil
+	a.call.quit = nil
 	a.of.p.borrow(a.call, a.of.pool.id, *a.wish, max(0, a.ends.Sub(a.k.now)))
 }
 
@@ -149,7 +149,7 @@ func (a *caller) review(pool *rules.Pool) {
 	case b.phase == arrived && (waits || err != nil || pool.Closing() || !pool.Exists()): // serve refuses it, or goes on
 		return
 	case err != nil:
-		a.giveUp(err)
+		a.quit(err)
 		return
 	}
 	if a.refuseBy == 0 { // counted from here, since the view may have been late until now
@@ -157,7 +157,7 @@ func (a *caller) review(pool *rules.Pool) {
 	}
 	b.confirmed = !slices.ContainsFunc(b.callers, func(o *caller) bool { return !o.current })
 	if pool.Full() && !pool.InDoubt(b.p.now) || b.p.now >= a.refuseBy && b.pool.mayChoose() && b.isShort(pool) {
-		a.giveUp(ErrNoSlot)
+		a.quit(ErrNoSlot)
 	} else {
 		b.pool.markLater()
 	}

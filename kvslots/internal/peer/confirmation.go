@@ -21,10 +21,10 @@ func (k *kernel) confirm(c *call) {
 	}
 	e := &timer{fire: func() { c.end(nil) }}
 	f.waiting.start(e, from)
-	c.quit = func(why error) {
+	c.quit = quitFunc(func(why error) {
 		f.waiting.stop(e)
 		c.answer(Answer{Err: why})
-	}
+	})
 	k.self.refresh()
 }
 

@@ -28,14 +28,14 @@ func (p *follows) begin(c *call, r Follow) {
 	}
 	put(&p.byHash, by, append(p.byHash[by], f))
 	c.reload = f.look
-	c.quit = func(why error) {
+	c.quit = quitFunc(func(why error) {
 		drop(p.byHash, by, f)
 		a := Answer{Err: why}
 		if why == nil {
 			a.Ended = &Ended{f.over(), f.cause}
 		}
 		c.answer(a)
-	}
+	})
 	if p.feed.mode != live || f.over() != nil {
 		f.look()
 	}

@@ -14,7 +14,10 @@ type event[R cmp.Ordered] struct {
 	index int    // in the queue, from 1; 0: not in it
 	call  *call  // may be nil; when the call is answered, the event is void
 	fire  func()
+	of    firer // in place of fire, where a function would be allocated for each call or write
 }
+
+type firer interface{ fire() }
 
 func (e *event[R]) void() bool { return e.call != nil && !e.call.isOpen() }
 
@@ -70,7 +73,11 @@ func (q *eventQueue[R]) stop(e *event[R]) {
 func (q *eventQueue[R]) run(upTo R) {
 	for len(q.events) > 0 && q.events[0].at <= upTo {
 		if e := heap.Pop(q).(*event[R]); !e.void() {
-			e.fire()
+			if e.of != nil {
+				e.of.fire()
+			} else {
+				e.fire()
+			}
 		}
 	}
 }

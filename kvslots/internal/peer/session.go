@@ -242,12 +242,12 @@ func (r CreateSession) create(p *sessions, c *call) {
 		}
 		p.view.Session(r.Session).Promise(sentAt.Add(r.Idle))
 		p.use(c, r.Session)
-		c.quit = func(why error) {
+		c.quit = quitFunc(func(why error) {
 			if why == ErrSessionGone { // its client has never known of it
 				why = ErrUnavailable
 			}
 			c.answer(Answer{Err: why})
-		}
+		})
 		c.answer(Answer{})
 	})
 	for _, l := range r.limits(p) {

@@ -66,6 +66,15 @@ type resolution struct {
 	live     bool   // the view was live when that was applied
 }
 
+// unanswered is a write when it is to be sent again, and shownWrite one whose outcome is to be told.
+type (
+	unanswered write
+	shownWrite write
+)
+
+func (w *unanswered) fire() { (*write)(w).repeat() }
+func (w *shownWrite) fire() { (*write)(w).tell() }
+
 // result is the kind of a resolution.
 type result uint8
 
@@ -100,7 +109,7 @@ func (ws *writes) putIn(q *writeQueue, m entry.Message, settled func(resolution)
 		m.Author = ws.k.randomNumber()
 	}
 	w := &write{k: ws.k, msg: m, view: ws.k.view, queue: q, begun: ws.k.now, every: resendAfter, settled: settled}
-	w.ids, w.timer.fire, w.deliver.fire = w.first[:0], w.repeat, w.tell
+	w.ids, w.timer.of, w.deliver.of = w.first[:0], (*unanswered)(w), (*shownWrite)(w)
 	w.next, ws.byKey[m.Key] = ws.byKey[m.Key], w
 	ws.unsettled++
 	w.transmit()

@@ -118,7 +118,9 @@ func (c *conn) next() (more bool) {
 	}()
 	c.trace = ops.Trace{RequestID: ops.NewRequestID()}
 	switch {
-	case errors.Is(err, errLineTooLong), errors.Is(err, errLineTooLate):
+	case errors.Is(err, errForeign) && !c.admitted && c.server.cfg.Tokens.Required():
+		return x.admit(request{})
+	case errors.Is(err, errLineTooLong), errors.Is(err, errLineTooLate), errors.Is(err, errForeign):
 		_ = x.send(replyError)
 		return false
 	case errors.Is(err, errStopped):

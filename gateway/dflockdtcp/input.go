@@ -31,6 +31,7 @@ var (
 	errLineTooLate = errors.New("a line has not arrived in time")
 	errBehind      = errors.New("too much was sent behind a request that waits")
 	errStopped     = errors.New("the server stops")
+	errForeign     = errors.New("the client speaks another protocol")
 )
 
 // input is what a connection has received and no request has taken yet. One goroutine calls
@@ -46,7 +47,8 @@ type input struct {
 	stopping       chan struct{} // closed by stop
 	stopOnce       sync.Once
 
-	// line uses these alone.
+	// line and receive use these alone.
+	begun   bool // the first command has arrived
 	partial []byte
 	timer   *time.Timer
 }
@@ -149,7 +151,7 @@ func (in *input) ignore() {
 }
 
 // line returns the next line without its end, \n or \r\n. The errors are errLineTooLong,
-// errLineTooLate, errStopped, and that of fill when all lines before have been returned.
+// errLineTooLate, errStopped, errForeign, and that of fill when all lines before have been returned.
 func (in *input) line(most int) (string, error) {
 	timed := false
 	defer func() {
@@ -159,7 +161,10 @@ func (in *input) line(most int) (string, error) {
 	}()
 	for {
 		text, complete, err := in.take(most)
-		if complete || err != nil {
+		switch {
+		case complete && isForeign(text):
+			return "", errForeign
+		case complete || err != nil:
 			return text, err
 		}
 		if !timed {

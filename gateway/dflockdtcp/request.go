@@ -16,20 +16,50 @@ import (
 // the arguments.
 type request struct{ command, key, args string }
 
-// receive returns the next request. The errors are those of input.line.
+// receive returns the next request. The errors are those of input.line, and errForeign for the
+// first line of a client of another protocol. Nothing of such a client may be served: a web page
+// of any origin can send lines of its choice to this port, in the body of an HTTP request.
 func (in *input) receive() (r request, err error) {
-	if r.command, err = in.line(maxLine); err != nil {
+	most := maxLine
+	if !in.begun {
+		most = len("stats") // no command is longer
+	}
+	r.command, err = in.line(most)
+	switch {
+	case !in.begun && (errors.Is(err, errLineTooLong) || err == nil && !known(r.command)):
+		return request{}, errForeign
+	case err != nil:
 		return request{}, err
 	}
+	in.begun = true
 	if r.key, err = in.line(maxLine); err != nil {
 		return request{}, err
 	}
-	most := maxLine
+	most = maxLine
 	if r.command == "auth" {
 		most = maxToken
 	}
 	r.args, err = in.line(most)
 	return r, err
+}
+
+// known reports whether the protocol has a command.
+func known(name string) bool {
+	switch name {
+	case "auth", "ping", "stats":
+		return true
+	}
+	return commands[name] != nil
+}
+
+// isForeign reports whether a line is of an HTTP request. No request of the protocol has such a
+// line: there is no white space in a key, and no letter in arguments.
+func isForeign(line string) bool {
+	if strings.Contains(line, " HTTP/1.") {
+		return true
+	}
+	name, _, found := strings.Cut(line, ": ")
+	return found && (strings.EqualFold(name, "host") || strings.EqualFold(name, "origin"))
 }
 
 // command is one of those on locks and semaphores.

@@ -64,7 +64,7 @@ func (s *Server) keepHealthy(ticks <-chan time.Time, check func() error) {
 // check returns the error after which nats-server writes no more, or nil. It
 // blocks while the disk does not respond.
 func (s *Server) check() error {
-	if err := cmp.Or(s.writeErr(), disabled(s.nats())); err != nil {
+	if err := s.broken(); err != nil {
 		return err
 	}
 	s.measure()
@@ -73,6 +73,9 @@ func (s *Server) check() error {
 	}
 	return nil
 }
+
+// broken returns the error after which the running nats-server writes no more, or nil.
+func (s *Server) broken() error { return cmp.Or(s.writeErr(), disabled(s.nats())) }
 
 // disabled returns an error if nats-server has disabled JetStream, as it does when it lacks
 // the permission to write a file. It blocks while nats-server does not respond.

@@ -224,7 +224,7 @@ func (s *Server) ready(ctx context.Context) error {
 		return fmt.Errorf("nats-server: %w", err)
 	}
 	if !s.nats().ReadyForConnections(readyTimeout) || !s.nats().JetStreamEnabled() {
-		return errors.New("nats-server: JetStream did not become ready")
+		return cmp.Or(s.broken(), errors.New("nats-server: JetStream did not become ready"))
 	}
 	if err := ctx.Err(); err != nil {
 		return err

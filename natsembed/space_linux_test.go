@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -284,10 +285,27 @@ func TestNoPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	acknowledged := publishUntilNoRoom(t, srv, js, "permission denied")
+	if err := srv.dir.Mend(); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("nats-server may be started, and fails again: %v", err)
+	}
 	if err := os.Chmod(msgs, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	wantRecovered(t, srv, js, acknowledged+1)
+}
+
+// A client's write fails while a restarted server is still looked at: it waits to be restarted.
+func TestJetStreamStopsDuringAStart(t *testing.T) {
+	srv := startServer(t, Config{DataDir: t.TempDir()})
+	put(t, srv, "one")
+	starting := &Server{dir: srv.dir, keys: srv.keys} // not in the hands of keepHealthy
+	starting.now.Store(srv.now.Load())
+	if err := starting.nats().ShutdownJetStream(); err != nil {
+		t.Fatal(err)
+	}
+	if err := starting.checkRecovery(t.Context()); !flush.Retriable(err) {
+		t.Error(err)
+	}
 }
 
 // dropRoot makes the process run as another user than root until the end of the test.

@@ -120,6 +120,10 @@ func (d *Dir) dropDerived(dir string) error {
 	if err := os.Mkdir(msgs, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	// Removing them would not notice that the directory cannot be written if there are none.
+	if err := os.WriteFile(filepath.Join(msgs, derived[0]), nil, 0o600); err != nil {
+		return err
+	}
 	for _, name := range derived {
 		if err := os.Remove(filepath.Join(msgs, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

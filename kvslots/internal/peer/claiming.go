@@ -87,7 +87,7 @@ func (b *borrow) claimSettled(c claim, r resolution) {
 	s := b.p.view.Pool(ps.id).Slot(c.position)
 	stands := s != nil && s.Taken && s.Author == c.write.msg.Author
 	switch {
-	case r.result == unknown, r.result == never:
+	case r.result == unknown:
 		c.write.fenceOff()
 		if current {
 			b.finish(Answer{Err: ErrUnavailable})

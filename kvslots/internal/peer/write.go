@@ -79,10 +79,9 @@ func (w *shownWrite) fire() { (*write)(w).tell() }
 type result uint8
 
 const (
-	unknown result = iota // not settled in time, or the view has skipped what would show it
+	unknown result = iota // not settled in time, or refused for good, or the view has skipped what would show it
 	written
 	refused // it was not written, and will not be
-	never   // the same, but the server refuses it whatever the key has
 )
 
 // writes holds the pending writes.
@@ -236,11 +235,8 @@ func (w *write) answered(id uint64, a Ack) {
 		w.drop(id)
 		w.retry(notNowPause)
 	default:
-		if w.drop(id); len(w.ids) == 0 {
-			w.settle(resolution{result: never})
-		} else { // an earlier copy may have been written
-			w.settle(resolution{})
-		}
+		w.drop(id)
+		w.settle(resolution{})
 	}
 }
 
@@ -323,7 +319,7 @@ func (w *write) settle(r resolution) {
 		w.k.above.purgeSettled(w.msg.Key, w.msg.Revision)
 	}
 	switch {
-	case r.revision == 0 && (r.result == unknown || r.result == never): // the view need not show anything
+	case r.revision == 0 && r.result == unknown: // the view need not show anything
 		w.tell()
 	case w.msg.Key == w.k.self.key() && !w.msg.Marker, w.k.stopping: // feed.join needs it; there may be no live view any more
 		w.tell()

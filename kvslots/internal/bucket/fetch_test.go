@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
@@ -68,6 +69,23 @@ func TestCatchUpWithoutFetch(t *testing.T) {
 		live(t, b)
 		if n := readings(b) - before; n != 2 {
 			t.Errorf("the peer has ordered %d readings", n)
+		}
+	}
+}
+
+// An error other than that there is no entry, as of a leader that is starting, is no answer.
+func TestFetchNotesAnswers(t *testing.T) {
+	for data, noted := range map[string]bool{
+		`{"message":{"seq":7}}`:        true,
+		`{"error":{"err_code":10037}}`: true,
+		`{"error":{"err_code":10008}}`: false,
+		`{"error":{"code":503}}`:       false,
+		`-ERR`:                         false,
+	} {
+		f := &fetch{next: 5, answers: map[uint64]*stored{}}
+		f.note(&nats.Msg{Subject: "inbox.5", Data: []byte(data)})
+		if _, ok := f.answers[5]; ok != noted {
+			t.Errorf("%s: noted %t", data, ok)
 		}
 	}
 }

@@ -73,3 +73,15 @@ func TestExpiries(t *testing.T) {
 		t.Errorf("%+v, %d leases ended", c.Expiries, c.Leased)
 	}
 }
+
+// The ticket that another peer's claim names is not in line. That peer has died.
+func TestExcludedClaimOfADeadPeerIsPurged(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(1)
+	h.feed(h.storeClaim(pool))
+	h.settle()
+	h.pass(3 * time.Second)
+	if n := h.inspect(pool).InUse; n != 0 {
+		t.Errorf("%d slots are in use", n)
+	}
+}

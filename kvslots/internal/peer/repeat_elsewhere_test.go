@@ -6,6 +6,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 // newKeyedTwice returns what newKeyed does, with another peer on the stream.
@@ -163,4 +164,73 @@ func TestRepeatFindsItsSlot(t *testing.T) {
 	if g := b.granted(repeat).Grant; g.Lease != lease {
 		t.Errorf("granted %+v", g)
 	}
+}
+
+// newLine returns two peers, and the holder of a pool's slot at b. In line are a call with a
+// request key at a, and one without a key at b, which came later.
+func newLine(t *testing.T) (a, b *harness, key, holder peer.Borrow, first, later uint64) {
+	t.Helper()
+	a, b, key = newKeyedTwice(t)
+	holder = b.borrow(key.Pool, 0)
+	b.must(holder)
+	key.Wait = 10 * time.Minute
+	first = a.begin(a.repeat(key))
+	later = b.begin(b.borrow(key.Pool, time.Hour))
+	a.pass(time.Second)
+	return a, b, key, holder, first, later
+}
+
+// tickets returns the tickets that were written with a request key.
+func (h *harness) tickets(request entry.Hash) (all []entry.Entry) {
+	for _, e := range h.stream {
+		if e.Key.Kind == entry.Ticket && e.Ticket.Request == request {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// A repeat at another peer, while the first call waits, writes no ticket. Both are answered with
+// one lease, in their turn.
+func TestRepeatBesideALivePeer(t *testing.T) {
+	a, b, key, holder, first, later := newLine(t)
+	repeat := b.begin(b.repeat(key))
+	b.pass(time.Second)
+	if n := len(b.tickets(key.Request)); n != 1 {
+		t.Errorf("%d tickets were written", n)
+	}
+	b.must(giveBack(holder))
+	b.pass(time.Second)
+	if x, y := a.granted(first).Grant, b.granted(repeat).Grant; x.Lease != y.Lease {
+		t.Errorf("granted %+v and %+v", x, y)
+	}
+	b.wantNoAnswer(t, later)
+}
+
+// The repeat waits beside the place of the first call. When that is given up, the repeat is served
+// there.
+func TestRepeatTakesOverWhenCallersLeave(t *testing.T) {
+	a, b, key, holder, first, later := newLine(t)
+	repeat := b.begin(b.repeat(key))
+	b.pass(time.Second)
+	a.p.GiveUp(first, peer.ErrPlaceKept, a.now)
+	a.settle()
+	b.pass(time.Second)
+	b.must(giveBack(holder))
+	b.pass(100 * time.Millisecond)
+	b.granted(repeat)
+	b.wantNoAnswer(t, later)
+}
+
+// The presence of the first call's peer ends while that waits: it keeps its place.
+func TestPlaceOutlivesPresence(t *testing.T) {
+	a, b, key, holder, first, later := newLine(t)
+	presence := rules.SessionKey(b.tickets(key.Request)[0].Key.Session)
+	purge := entry.NewPurge(presence, b.stands[presence], rules.MarkerTTL)
+	b.feed(b.store(&purge))
+	b.pass(5 * time.Second)
+	b.must(giveBack(holder))
+	b.pass(time.Second)
+	a.granted(first)
+	b.wantNoAnswer(t, later)
 }

@@ -15,6 +15,8 @@ type requestKey struct {
 	last   *call
 	shared bool // two calls were under way at the same time
 	open   int
+	began  Instant         // when the first call did
+	told   []uint64        // the fences of the leases that callers were told of
 	asked  []time.Duration // the different ttls
 }
 
@@ -24,7 +26,7 @@ func (k *checker) beginKey(c *call) {
 	}
 	key := k.keys[c.target.request]
 	if key == nil {
-		key = &requestKey{}
+		key = &requestKey{began: k.s.now}
 		k.keys[c.target.request] = key
 	}
 	c.facts.key = key
@@ -47,6 +49,54 @@ func (k *checker) answeredKey(c *call) {
 		k.wrong(c, "all calls with the key have asked for the same")
 	case c.answer.Err == nil && key.calls > 1:
 		k.s.met.add("repeat answered")
+	}
+	if c.answer.Err == nil {
+		key.told = append(key.told, c.answer.Grant.Fence)
+	}
+	if key.open == 0 && !c.target.named {
+		k.checkLeft(c, key.calls)
+	}
+}
+
+// checkLeft fails the run if no call has come with a request key since the last one was answered,
+// and the key has a slot that no caller was told of, or a place in line after the grace.
+func (k *checker) checkLeft(c *call, calls int) {
+	s, key := k.s, c.facts.key
+	is := func() bool {
+		return key.calls == calls && s.faultState.settledAt(key.began) && (k.lastLoss == 0 || k.lastLoss.Add(rebuildTime) < key.began)
+	}
+	within := abandonedTime + 8*s.maxLatency()
+	s.after(within, func() {
+		for _, e := range s.server.truth.pool(c.target.pool).slots {
+			if is() && e.Slot.Request == c.target.request && !slices.Contains(key.told, e.Fence()) {
+				s.fail("lent without a caller", "%v ago the last call with the key of this slot was answered, and none was told of it: %s", within, describeEntry(e))
+			}
+		}
+	})
+	s.after(within+s.plan.Grace, func() {
+		for _, t := range s.server.truth.pool(c.target.pool).tickets {
+			if is() && t.Ticket.Request == c.target.request {
+				s.fail("place without a caller", "%v ago the last call with the key of this ticket was answered: %s", within+s.plan.Grace, describeEntry(t.Entry))
+			}
+		}
+	})
+}
+
+// checkPlace fails the run if a peer writes a ticket for a request key that has a place in line, of
+// which the peer must know: a repeat takes that place.
+func (k *checker) checkPlace(p *poolTruth, e *entry.Entry) {
+	if e.Marker || e.Ticket.Place != 0 || e.Ticket.Grace == 0 {
+		return
+	}
+	known := k.s.now.Add(-abandonedTime - 8*k.s.maxLatency())
+	for _, t := range p.tickets {
+		if t.Ticket.Grace == 0 || t.Ticket.Request != e.Ticket.Request || !p.stands(t) {
+			continue
+		}
+		k.s.met.add("place beside a place")
+		if t.stoodAt <= known && k.s.faultState.settledAt(known) {
+			k.s.fail("place of a key", "a ticket was written for a request key that has one in line: %s, beside %s", describeEntry(e), describeEntry(t.Entry))
+		}
 	}
 }
 

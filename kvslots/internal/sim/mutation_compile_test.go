@@ -81,7 +81,7 @@ func parseDeclarations(t *testing.T, fset *token.FileSet, dir string) map[string
 // packages which those of this directory's parent import.
 func exportData(t *testing.T) importer.Lookup {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", "../peer", "../rules").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", "../bucket", "../peer").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

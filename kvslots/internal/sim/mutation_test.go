@@ -18,7 +18,7 @@ const (
 	mutationSeeds = 300 // number of seeds within which each mutation must be detected, or twice as many as listed
 )
 
-// mutation is a change of one line in package rules or peer, and what detects it: the
+// mutation is a change of one line in a package of the core, and what detects it: the
 // sweep, after a number of seeds according to the list; a kept scenario; or a test.
 type mutation struct {
 	name, file, in, old, new string
@@ -88,11 +88,13 @@ func (m *mutation) pattern() string {
 }
 
 // dir returns the directory of the tests: this one, unless the test is beside the changed
-// file.
+// file, or in package peer.
 func (m *mutation) dir(t *testing.T) string {
 	t.Helper()
-	if beside := filepath.Join("..", filepath.Dir(m.file)); m.test != "" && hasTest(t, beside, m.test) {
-		return beside
+	for _, dir := range [2]string{filepath.Join("..", filepath.Dir(m.file)), filepath.Join("..", "peer")} {
+		if m.test != "" && hasTest(t, dir, m.test) {
+			return dir
+		}
 	}
 	return "."
 }

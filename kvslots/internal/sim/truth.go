@@ -79,6 +79,7 @@ type ticketTruth struct {
 	*entry.Entry
 	place     uint64
 	at        Instant // when it was first written
+	stoodAt   Instant // when its place was first written
 	rewritten bool    // it was written more than once
 
 	wasInForce bool // at some time its generation was in force and had slots
@@ -257,6 +258,7 @@ func (t *truth) change(e *entry.Entry) {
 	case entry.Slot:
 		t.slot(p, e)
 	case entry.Ticket:
+		t.s.check.checkPlace(p, e)
 		if e.Marker {
 			t.s.check.lines.ticketEnded(p.tickets[e.Key])
 			p.dropTicket(e.Key)
@@ -329,9 +331,12 @@ func (p *poolTruth) dropSlot(position int) {
 }
 
 func (p *poolTruth) setTicket(e *entry.Entry, now Instant) {
-	t := &ticketTruth{Entry: e, place: e.Ticket.Place, at: now}
+	t := &ticketTruth{Entry: e, place: e.Ticket.Place, at: now, stoodAt: now}
 	if t.place == 0 {
 		t.place = e.Revision
+	}
+	if before := p.tickets[e.Key]; before != nil && before.place == t.place {
+		t.stoodAt = before.stoodAt
 	}
 	if before := p.tickets[e.Key]; before != nil && before.Ticket.Lease == e.Ticket.Lease {
 		t.rewritten = true

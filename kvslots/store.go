@@ -251,7 +251,7 @@ func (s State) Available() int { return max(0, s.Count-s.InUse-s.Out) }
 // pool. A higher count wakes waiting borrowers. A lower one ends no lease; the pool
 // then lends nothing until fewer than count slots are in use. count must be between
 // 0 and MaxCount. The returned state is that of an instant between the registration
-// and the return. See kvslots/DESIGN.md, "Registered pools".
+// and the return. See kvslots/DESIGN.md, "Pools".
 //
 // The errors are ErrMaxPools, ErrMaxTombstones, ErrKeyReused, ErrUnavailable, ErrClosed, a
 // *RangeError, and context.Cause(ctx).

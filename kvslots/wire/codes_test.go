@@ -24,6 +24,7 @@ func TestCodeOf(t *testing.T) {
 		{ErrMaxWaitersTotal, 503, "max_waiters_total", 1},
 		{ErrMaxWaitersPerIP, 429, "max_waiters_per_ip", 1},
 		{ErrMaxStreams, 503, "max_event_streams", 5},
+		{ErrMaxReads, 429, "rate_limited", 1},
 		{ErrMaxStreamsPerIP, 429, "max_event_streams_per_ip", 5},
 		{ErrDraining, 503, "draining", 1},
 		{kvslots.ErrClosed, 503, "draining", 1},

@@ -33,6 +33,10 @@ var (
 	ErrMaxWaitersTotal = errors.New("too many requests are waiting at this gateway")
 	ErrMaxWaitersPerIP = errors.New("too many requests from this address are waiting")
 
+	// ErrMaxReads is returned when a client's list or statistics are queued already, and it asks
+	// for others.
+	ErrMaxReads = errors.New("another list of the client is queued")
+
 	// ErrDraining is the cause with which the context of a borrow ends when the
 	// gateway stops lending. It wraps kvslots.ErrPlaceKept: a session that has
 	// enqueued keeps its place, and may wait at another gateway.
@@ -105,6 +109,7 @@ var table = []row{
 	{err: ErrMaxWaitersPerIP, Status: Status{Code: http.StatusTooManyRequests, Name: "max_waiters_per_ip", RetryAfter: 1}},
 	{err: ErrMaxStreams, Status: Status{Code: http.StatusServiceUnavailable, Name: "max_event_streams", RetryAfter: 5}},
 	{err: ErrMaxStreamsPerIP, Status: Status{Code: http.StatusTooManyRequests, Name: "max_event_streams_per_ip", RetryAfter: 5}},
+	{err: ErrMaxReads, Status: Status{Code: http.StatusTooManyRequests, Name: RateLimited.Name, RetryAfter: 1}},
 	{err: ErrDraining, Status: stopping, v1Text: aboutToStop},
 	{err: kvslots.ErrClosed, Status: stopping, v1Text: aboutToStop},
 	{err: kvslots.ErrNoPool, Status: Status{Code: http.StatusNotFound, Name: "no_pool"}},

@@ -70,15 +70,15 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // kvslots.ErrUnavailable for every failure of a gateway, after which the client holds
 // nothing and may try again. Without ErrorHeader, as from a proxy, the status alone decides.
 func (r *Refusal) meaning(name string) error {
+	if name == badRequest || isClientFault(name, r.Status) {
+		return nil
+	}
 	for _, row := range table {
 		if row.Name == name && row.definite() {
 			return row.err
 		}
 	}
-	switch {
-	case name == badRequest, isClientFault(name, r.Status):
-		return nil
-	case r.Status == http.StatusConflict:
+	if r.Status == http.StatusConflict {
 		return kvslots.ErrNoSlot
 	}
 	return kvslots.ErrUnavailable

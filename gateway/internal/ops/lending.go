@@ -26,6 +26,7 @@ type Lending struct {
 
 	Waits       Waits       // the requests that wait
 	Connections Connections // of clients, over HTTP and TCP
+	Reads       Reads       // of lists and statistics
 
 	// MaxWait is the longest wait that the store grants, for answers to name; 0 means
 	// kvslots.DefaultMaxWait. It is set before the first request.

@@ -41,16 +41,11 @@ func OfOperators(door wire.Door) []*Operation {
 }
 
 func listPools(ctx context.Context, s *Service, call *Call) error {
-	if s.Turns != nil {
-		end, err := s.pace(ctx, call)
-		if err != nil {
-			return err
-		}
-		defer end()
-	}
-	pools, next, err := s.Operator.ReadPools(ctx, call.Operator.Query)
-	call.Answer = wire.NewPoolList(pools, next)
-	return err
+	query := call.Operator.Query
+	return s.read(ctx, call, query, func(ctx context.Context) (any, error) {
+		pools, next, err := s.Operator.ReadPools(ctx, query)
+		return wire.NewPoolList(pools, next), err
+	})
 }
 
 func readPool(ctx context.Context, s *Service, call *Call) error {

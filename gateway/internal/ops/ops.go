@@ -21,7 +21,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// turnTimeout bounds the wait for a session's turn of an operation that does not wait in line.
+// turnTimeout bounds the wait for a turn of an operation that does not wait in line.
 const turnTimeout = 30 * time.Second
 
 // Service executes operations. If Pools, Sessions, Owned or Functions is nil, the operations

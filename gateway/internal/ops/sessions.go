@@ -67,29 +67,17 @@ func endSession(ctx context.Context, s *Service, call *Call) error {
 	return err
 }
 
-// pace begins a read of a page that concerns all pools, after those before it. Between two of
-// them is a pause for as long as the first one took: a page takes as long as many other calls,
-// and for a part of that time the store serves none of them.
-func (s *Service) pace(ctx context.Context, call *Call) (end func(), err error) {
-	done, err := s.turn(ctx, ctx, call) // all these calls have the session "", and so take turns
-	began := time.Now()
-	return func() { time.AfterFunc(time.Since(began), done) }, err
-}
-
 func stats(ctx context.Context, s *Service, call *Call) error {
-	end, err := s.pace(ctx, call)
-	if err != nil {
-		return err
-	}
-	defer end()
-	stats, err := s.Sessions.StatsPage(ctx, kvslots.PoolPage{After: call.PoolsAfter, Max: wire.MaxPools})
-	if err != nil {
-		return err
-	}
-	clients := 0
-	if s.Clients != nil {
-		clients = s.Clients()
-	}
-	call.Answer = wire.NewStats(stats, clients)
-	return nil
+	page := kvslots.PoolPage{After: call.PoolsAfter, Max: wire.MaxPools}
+	return s.read(ctx, call, page, func(ctx context.Context) (any, error) {
+		stats, err := s.Sessions.StatsPage(ctx, page)
+		if err != nil {
+			return nil, err
+		}
+		clients := 0
+		if s.Clients != nil {
+			clients = s.Clients()
+		}
+		return wire.NewStats(stats, clients), nil
+	})
 }

@@ -212,7 +212,7 @@ func (b *borrow) leave(why error) {
 
 // dropPlace purges the place that is kept for the borrow's request key, if no peer has a caller.
 func (b *borrow) dropPlace() {
-	if t := b.p.view.Pool(b.pool.id).PlaceOf(b.request); t != nil && t.Absent() && b.p.feed.mode == live {
+	if t := b.p.view.Pool(b.pool.id).PlaceOf(b.request); t != nil && t.Absent() {
 		b.p.writes.discard(t.Key, t.Revision, nil)
 	}
 }

@@ -11,7 +11,7 @@ const (
 // a lease is live until its purge is in the stream. A key stays due until the view shows
 // its purge, which may take seconds: until then the purge is not begun again.
 func (p *Peer) cleanUp() {
-	if p.feed.mode != live || p.stopping {
+	if p.stopping {
 		return
 	}
 	p.view.Forget(p.now)

@@ -72,7 +72,7 @@ func (p *enqueued) adopt(t *rules.Ticket, then func()) {
 // promote starts a borrow for each enqueued ticket whose turn it is, if it is this
 // peer's part to claim for it.
 func (p *enqueued) promote(pool *rules.Pool) {
-	if p.feed.mode != live || p.stopping || p.self.revision == 0 {
+	if p.stopping || p.self.revision == 0 {
 		return
 	}
 	if ps := p.byID[pool.ID]; ps != nil && len(ps.promoting) > 0 {

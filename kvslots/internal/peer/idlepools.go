@@ -112,9 +112,6 @@ func (c *idleCloser) run() {
 
 // plan sets the timer that calls run.
 func (c *idleCloser) plan() {
-	if c.n.feed.mode != live {
-		return
-	}
 	const never = Instant(math.MaxInt64)
 	from := never
 	if len(c.n.view.Closings()) > 0 {

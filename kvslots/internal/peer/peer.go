@@ -63,7 +63,9 @@ func (p *Peer) GiveUp(id uint64, why error, now Instant) {
 func (p *Peer) Tick(now Instant) {
 	p.now, p.ticksAt = now, 0
 	p.timers.run(now)
-	p.cleanUp()
+	if p.feed.mode == live {
+		p.cleanUp()
+	}
 	p.advance()
 }
 
@@ -179,8 +181,8 @@ func (w *work) becameLive() {
 }
 
 func (w *work) touched(pool *rules.Pool) {
-	w.enqueued.promote(pool)
-	if pool.Closing() {
+	if w.feed.mode == live {
+		w.enqueued.promote(pool)
 		w.names.closer.plan()
 	}
 	if ps := w.pools.byID[pool.ID]; ps != nil {
@@ -189,7 +191,7 @@ func (w *work) touched(pool *rules.Pool) {
 }
 
 func (w *work) advance() bool {
-	if len(w.pools.dirty) == 0 {
+	if len(w.pools.dirty) == 0 || w.feed.mode != live {
 		return false
 	}
 	w.pools.serve()

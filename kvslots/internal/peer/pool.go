@@ -120,9 +120,6 @@ func (ps *poolState) tidy() {
 
 // advance advances everything in a pool as far as the view allows.
 func (ps *poolState) advance() {
-	if ps.p.feed.mode != live {
-		return
-	}
 	pool := ps.p.view.Pool(ps.id)
 	ps.notePurges(pool)
 	ps.noteGeneration(pool)

@@ -27,16 +27,19 @@ type Config struct {
 	//
 	//   - MaxPools: registered pools. The count of a registered pool can be changed
 	//     even when the cap is reached.
-	//   - MaxLocks: locks and semaphores that are held or waited for.
+	//   - MaxPoolsPerOrigin: registered pools of one origin, see WithOrigin.
+	//   - MaxLocks: locks and semaphores that are held or waited for, or of which anything is
+	//     out of service.
 	//   - MaxWaiters: places in the line of each lock and semaphore.
 	//   - MaxSessions: sessions.
 	//   - MaxSessionsPerOrigin: sessions of one origin, see Store.CreateSession.
 	//   - MaxLocksPerSession: locks and semaphores that one session holds or waits for.
 	//   - MaxLocksPerOrigin: locks and semaphores that the sessions of one origin hold or
-	//     wait for, and its owned locks, see Store.LockOwned.
+	//     wait for, its owned locks, see Store.LockOwned, and those of which it has taken
+	//     something out of service, see Store.TakeOut.
 	//   - MaxPoolWaiters: places in the line of each pool.
 	MaxPools, MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
-	MaxLocksPerSession, MaxLocksPerOrigin                                             int
+	MaxPoolsPerOrigin, MaxLocksPerSession, MaxLocksPerOrigin                          int
 
 	// MaxTombstones limits what pools, names and sessions leave in the bucket when they end:
 	// the markers of their keys, for 11 to 21 minutes after their time is over. One
@@ -146,6 +149,6 @@ func (c Config) peer() peer.Config {
 		Sole: c.Sole, PoolIdle: c.PoolIdle, MaxPools: c.MaxPools, MaxLocks: c.MaxLocks, MaxWaiters: c.MaxWaiters,
 		MaxSessions: c.MaxSessions, MaxSessionsPerOrigin: c.MaxSessionsPerOrigin,
 		MaxPoolWaiters: c.MaxPoolWaiters, MaxLocksPerSession: c.MaxLocksPerSession, MaxLocksPerOrigin: c.MaxLocksPerOrigin,
-		MaxTombstones: c.MaxTombstones, ResumeGrace: c.ResumeGrace,
+		MaxPoolsPerOrigin: c.MaxPoolsPerOrigin, MaxTombstones: c.MaxTombstones, ResumeGrace: c.ResumeGrace,
 	}
 }

@@ -19,28 +19,36 @@ const WholePool = entry.WholePool
 // TakeOut takes a position out of service, or with WholePool a pool: it counts as taken, until
 // PutBack. Its lease goes on, and may be renewed. The configuration of the pool keeps that, over
 // restarts, registrations and backups; a pool of which anything is out of service is never
-// closed as idle. To do it again changes the reason.
+// closed as idle. A lock or semaphore is then in use, for Config.MaxLocks and, by the origin of
+// the last TakeOut, for MaxLocksPerOrigin. To do it again changes the reason.
 //
-// The errors are ErrNoPool, ErrNoPosition, ErrUnavailable, ErrClosed, a *RangeError, and
-// context.Cause(ctx).
-func (s *Store) TakeOut(ctx context.Context, pool PoolRef, out OutOfService) (State, error) {
+// The errors are ErrNoPool, ErrNoPosition, ErrMaxLocks, ErrMaxLocksPerOrigin, ErrUnavailable,
+// ErrClosed, a *RangeError, and context.Cause(ctx).
+func (s *Store) TakeOut(ctx context.Context, pool PoolRef, out OutOfService, opts ...Option) (State, error) {
 	if err := checkText("reason", out.Reason); err != nil {
 		return State{}, err
 	}
-	return s.setOut(ctx, pool, out, false)
+	o, err := newOptions(opts)
+	if err != nil {
+		return State{}, err
+	}
+	if err := s.checkRoom(ctx); err != nil {
+		return State{}, err
+	}
+	return s.setOut(ctx, peer.SetOut{Pool: pool.hash, Origin: originHash(o.Origin), Out: entry.Out(out)})
 }
 
 // PutBack puts a position, or with WholePool a pool, back into service. That is no error if it
-// is in service. The errors are those of TakeOut.
+// is in service. The errors are those of TakeOut but ErrMaxLocks and ErrMaxLocksPerOrigin.
 func (s *Store) PutBack(ctx context.Context, pool PoolRef, position int) (State, error) {
-	return s.setOut(ctx, pool, OutOfService{Position: position}, true)
+	return s.setOut(ctx, peer.SetOut{Pool: pool.hash, Out: entry.Out{Position: position}, InService: true})
 }
 
-func (s *Store) setOut(ctx context.Context, pool PoolRef, out OutOfService, inService bool) (State, error) {
-	if out.Position < WholePool {
+func (s *Store) setOut(ctx context.Context, r peer.SetOut) (State, error) {
+	if r.Position < WholePool {
 		return State{}, &RangeError{"position", "0 or more, and less than the pool's count"}
 	}
-	a, err := s.bucket.Do(ctx, peer.SetOut{Pool: pool.hash, Out: entry.Out(out), InService: inService})
+	a, err := s.bucket.Do(ctx, r)
 	return State(a.State), err
 }
 

@@ -112,8 +112,9 @@ func WithRequestKey(key string) Option {
 }
 
 // WithOrigin says where the client comes from on whose behalf a call is made, such as its
-// address: Register and CreateSession count for Config.MaxTombstones by it, sessions for
-// MaxSessionsPerOrigin and MaxLocksPerOrigin, and LockOwned for MaxLocksPerOrigin. The origin ""
+// address: Register and CreateSession count for Config.MaxTombstones by it, pools for
+// MaxPoolsPerOrigin, sessions for MaxSessionsPerOrigin and MaxLocksPerOrigin, and LockOwned and
+// TakeOut for MaxLocksPerOrigin. The origin ""
 // is not limited. The bucket holds a hash of it.
 func WithOrigin(origin string) Option {
 	return func(o *Options) error {

@@ -36,7 +36,7 @@ type Operator interface {
 	Holder(ctx context.Context, pool, lease uuid.UUID) (HolderStats, error)
 	PlaceOf(ctx context.Context, pool uuid.UUID, requestKey string) (WaiterStats, *HolderStats, error)
 	Evict(ctx context.Context, pool PoolRef, position int, fence uint64) (HolderStats, error)
-	TakeOut(ctx context.Context, pool PoolRef, out OutOfService) (State, error)
+	TakeOut(ctx context.Context, pool PoolRef, out OutOfService, opts ...Option) (State, error)
 	PutBack(ctx context.Context, pool PoolRef, position int) (State, error)
 }
 

@@ -106,8 +106,8 @@ func (c *Client) Evict(ctx context.Context, pool kvslots.PoolRef, position int, 
 	return answer.Evicted.Stats(), err
 }
 
-// TakeOut is like Store.TakeOut.
-func (c *Client) TakeOut(ctx context.Context, pool kvslots.PoolRef, out kvslots.OutOfService) (kvslots.State, error) {
+// TakeOut is like Store.TakeOut. It ignores the options: the gateway knows the client's origin.
+func (c *Client) TakeOut(ctx context.Context, pool kvslots.PoolRef, out kvslots.OutOfService, _ ...kvslots.Option) (kvslots.State, error) {
 	return c.setOut(ctx, pool, out.Position, wire.OutOfServiceRequest{Out: true, Reason: out.Reason})
 }
 

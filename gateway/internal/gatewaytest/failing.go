@@ -42,7 +42,7 @@ func (f Failing) Evict(context.Context, kvslots.PoolRef, int, uint64) (kvslots.H
 	return kvslots.HolderStats{}, f.Err
 }
 
-func (f Failing) TakeOut(context.Context, kvslots.PoolRef, kvslots.OutOfService) (kvslots.State, error) {
+func (f Failing) TakeOut(context.Context, kvslots.PoolRef, kvslots.OutOfService, ...kvslots.Option) (kvslots.State, error) {
 	return kvslots.State{}, f.Err
 }
 

@@ -91,7 +91,7 @@ func evict(ctx context.Context, s *Service, call *Call) error {
 
 func setOut(ctx context.Context, s *Service, call *Call) error {
 	o := call.Operator
-	state, err := s.setOut(ctx, o)
+	state, err := s.setOut(ctx, call)
 	if err != nil {
 		return err
 	}
@@ -108,11 +108,17 @@ func setOut(ctx context.Context, s *Service, call *Call) error {
 	return nil
 }
 
-func (s *Service) setOut(ctx context.Context, o *wire.OperatorParams) (kvslots.State, error) {
-	if o.Out {
-		return s.Operator.TakeOut(ctx, o.Pool, kvslots.OutOfService{Position: o.Position, Reason: o.Reason})
+func (s *Service) setOut(ctx context.Context, call *Call) (state kvslots.State, err error) {
+	o := call.Operator
+	if !o.Out {
+		return s.Operator.PutBack(ctx, o.Pool, o.Position)
 	}
-	return s.Operator.PutBack(ctx, o.Pool, o.Position)
+	err = call.fromOrigin(kvslots.ErrMaxLocksPerOrigin, func(origin string) (err error) {
+		out := kvslots.OutOfService{Position: o.Position, Reason: o.Reason}
+		state, err = s.Operator.TakeOut(ctx, o.Pool, out, kvslots.WithOrigin(origin))
+		return err
+	})
+	return state, err
 }
 
 // logVerb logs what an operator has done with a pool, which it names by its hash.

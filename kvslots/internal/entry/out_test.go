@@ -18,10 +18,15 @@ func TestWithOut(t *testing.T) {
 			is := rapid.Bool().Draw(t, "is")
 			before := v
 			kept := slices.Clone(v.Out)
-			if v = v.WithOut(o, is); is {
-				want[o.Position] = o.Reason
+			origin := HashOf(OfOrigin, o.Reason)
+			if is {
+				v, want[o.Position] = v.WithOut(o, origin), o.Reason
 			} else {
+				v = v.WithIn(o.Position)
 				delete(want, o.Position)
+			}
+			if is && v.OutOrigin != origin || v.OutOrigin.IsZero() != (len(v.Out) == 0) {
+				t.Fatalf("the origin %v of %v", v.OutOrigin, v.Out)
 			}
 			if !slices.Equal(before.Out, kept) {
 				t.Fatal("the value before has changed")

@@ -22,13 +22,14 @@ const (
 
 // ConfigValue is the value of a pool's configuration.
 type ConfigValue struct {
-	Count      int    `json:"count"`              // number of slots
-	Generation uint64 `json:"gen"`                // random, drawn when the pool is registered or opened
-	Closing    bool   `json:"closing,omitempty"`  // no slot may be taken: a peer is about to remove the idle pool
-	Origin     Hash   `json:"origin,omitzero"`    // of the client that registered or opened the pool
-	Requests   []Hash `json:"requests,omitempty"` // of the last registrations with a request key, in pairs: the key, and a hash of what it asked for
-	Title      string `json:"title,omitempty"`    // what people call a registered pool; no secret, and not unique
-	Out        []Out  `json:"out,omitempty"`      // what an operator has taken out of service, by position
+	Count      int    `json:"count"`               // number of slots
+	Generation uint64 `json:"gen"`                 // random, drawn when the pool is registered or opened
+	Closing    bool   `json:"closing,omitempty"`   // no slot may be taken: a peer is about to remove the idle pool
+	Origin     Hash   `json:"origin,omitzero"`     // of the client that registered or opened the pool
+	Requests   []Hash `json:"requests,omitempty"`  // of the last registrations with a request key, in pairs: the key, and a hash of what it asked for
+	Title      string `json:"title,omitempty"`     // what people call a registered pool; no secret, and not unique
+	Out        []Out  `json:"out,omitempty"`       // what an operator has taken out of service, by position
+	OutOrigin  Hash   `json:"out_origin,omitzero"` // with Out: of the client that was the last to take something out
 	Terms
 }
 
@@ -57,15 +58,22 @@ func (v *ConfigValue) searchOut(position int) (i int, found bool) {
 // Paused reports whether the whole pool is out of service.
 func (v *ConfigValue) Paused() bool { return len(v.Out) > 0 && v.Out[0].Position == WholePool }
 
-// WithOut returns the configuration with o out of service, or, unless is is set, with its
-// position in service.
-func (v ConfigValue) WithOut(o Out, is bool) ConfigValue {
-	i, found := v.searchOut(o.Position)
+// WithOut returns the configuration with o out of service, for a client of origin.
+func (v ConfigValue) WithOut(o Out, origin Hash) ConfigValue {
+	v = v.WithIn(o.Position)
+	i, _ := v.searchOut(o.Position)
+	v.Out, v.OutOrigin = slices.Insert(v.Out, i, o), origin
+	return v
+}
+
+// WithIn returns the configuration with a position in service.
+func (v ConfigValue) WithIn(position int) ConfigValue {
+	i, found := v.searchOut(position)
 	if v.Out = slices.Clone(v.Out); found {
 		v.Out = slices.Delete(v.Out, i, i+1)
 	}
-	if is {
-		v.Out = slices.Insert(v.Out, i, o)
+	if len(v.Out) == 0 {
+		v.OutOrigin = Hash{}
 	}
 	return v
 }

@@ -40,12 +40,14 @@ func (ws *writes) reached(limits ...limit) (waits bool, err error) {
 	return waits, nil
 }
 
-// charge counts a write for quotas until it has an outcome.
-func (w *write) charge(quotas ...quota) {
-	for _, q := range quotas {
-		put(&w.k.writes.charged, q, w.k.writes.charged[q]+1)
+// charge counts a write for the limits that it may reach, until it has an outcome.
+func (w *write) charge(limits []limit) {
+	for _, l := range limits {
+		if l.most > 0 {
+			put(&w.k.writes.charged, l.quota, w.k.writes.charged[l.quota]+1)
+			w.charges = append(w.charges, l.quota)
+		}
 	}
-	w.charges = append(w.charges, quotas...)
 }
 
 func (w *write) discharge() {

@@ -15,8 +15,9 @@ type Config struct {
 	// PoolIdle is the time without use after which a registered pool is unregistered; 0
 	// means never.
 	PoolIdle time.Duration
-	// MaxPools is the cap on registered pools; 0 means any number.
-	MaxPools int
+	// The caps on registered pools, and on those that the clients of one origin have registered. 0
+	// means any number.
+	MaxPools, MaxPoolsPerOrigin int
 	// The caps on named pools in use, waiters in each of them, client sessions, client
 	// sessions of one origin, and waiters in each registered pool. 0 means any number.
 	MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int

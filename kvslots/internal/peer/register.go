@@ -57,13 +57,15 @@ func (r Register) write(p *pools, c *call) {
 	if opens {
 		value.Generation, value.Origin = p.randomNumber(), r.Origin
 	}
+	var limits []limit
+	if opens {
+		limits = r.limits(p)
+	}
 	w := p.writePool(c, r.Pool, value, func(resolution) {
 		gone := Answer{State: State{Count: r.Count}} // deleted since: answer as for a pool without leases
 		p.answerState(c, r.Pool, gone)
 	}, func() { p.register(c, r) })
-	if opens && p.cfg.MaxPools > 0 {
-		w.charge(quota{of: ofPools})
-	}
+	w.charge(limits)
 }
 
 // maxRequests is how many registrations with a request key a pool remembers, so that a repeat of
@@ -130,7 +132,15 @@ func (r Register) reached(p *pools) (waits bool, err error) {
 	if p.view.TombstonesReach(p.cfg.MaxTombstones, r.Origin) {
 		return false, ErrMaxTombstones
 	}
-	return p.writes.reached(limit{quota{of: ofPools}, p.cfg.MaxPools, p.view.Registered.Pools, ErrMaxPools})
+	return p.writes.reached(r.limits(p)...)
+}
+
+func (r Register) limits(p *pools) []limit {
+	all := limit{quota{of: ofPools}, p.cfg.MaxPools, p.view.Registered.Pools, ErrMaxPools}
+	if r.Origin.IsZero() {
+		return []limit{all}
+	}
+	return []limit{all, {quota{ofPools, r.Origin}, p.cfg.MaxPoolsPerOrigin, p.view.RegisteredBy(r.Origin), ErrMaxPools}}
 }
 
 // writePool writes the configuration of a pool. It calls then when the view has reached

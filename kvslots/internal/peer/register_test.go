@@ -275,3 +275,25 @@ func (h *harness) purgeUnseen(key entry.Key) entry.Entry {
 	m := entry.NewPurge(key, h.stands[key], rules.MarkerTTL)
 	return h.store(&m)
 }
+
+// The pools of one origin leave room for those of others, also at a peer that loads the bucket.
+func TestMaxPoolsPerOrigin(t *testing.T) {
+	cfg := peer.Config{MaxPools: 4, MaxPoolsPerOrigin: 2}
+	h := newHarnessOf(t, cfg)
+	flooder, other := h.hash(), h.hash()
+	register := func(origin entry.Hash) peer.Register { return peer.Register{Pool: h.hash(), Count: 1, Origin: origin} }
+	first := register(flooder)
+	h.must(first)
+	h.must(register(flooder))
+	h.wantError(h.begin(register(flooder)), peer.ErrMaxPools)
+	first.Count = 2
+	h.must(first)
+	h.must(register(other))
+
+	again := startHarness(t, cfg)
+	again.stream, again.last, again.stands = h.stream, h.last, h.stands
+	again.catchUp()
+	again.wantError(again.begin(register(flooder)), peer.ErrMaxPools)
+	again.must(peer.Delete{Pool: first.Pool})
+	again.must(register(flooder))
+}

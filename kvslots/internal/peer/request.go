@@ -125,7 +125,7 @@ type InspectOwned struct{ Pool entry.Hash }
 type Register struct {
 	Pool   entry.Hash
 	Count  int
-	Origin entry.Hash // for the cap on tombstones; zero: no cap
+	Origin entry.Hash // for the caps per origin; zero: none
 
 	// Request is the request key; zero: none. A repeat, before a registration without the
 	// key, is not written; with another Count it is answered ErrKeyReused.
@@ -219,9 +219,11 @@ type Evict struct {
 }
 
 // SetOut takes a position out of service, or puts it back. The pool keeps its count, and the
-// lease of the position goes on. Answer.State; ErrNoPool, ErrNoPosition, ErrUnavailable.
+// lease of the position goes on. Answer.State; ErrNoPool, ErrNoPosition, ErrMaxLocks,
+// ErrMaxLocksPerOrigin, ErrUnavailable.
 type SetOut struct {
-	Pool entry.Hash
+	Pool   entry.Hash
+	Origin entry.Hash // for which a name counts of which anything is out of service; zero: none
 	entry.Out
 	InService bool
 }

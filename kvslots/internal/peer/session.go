@@ -250,11 +250,7 @@ func (r CreateSession) create(p *sessions, c *call) {
 		})
 		c.answer(Answer{})
 	})
-	for _, l := range r.limits(p) {
-		if l.most > 0 {
-			w.charge(l.quota)
-		}
-	}
+	w.charge(r.limits(p))
 }
 
 func (r CreateSession) limits(p *sessions) []limit {

@@ -112,3 +112,73 @@ func TestOutOfServiceIsNotIdle(t *testing.T) {
 	h.pass(time.Hour)
 	h.wantGone(t, pool)
 }
+
+// A name of which anything is out of service is in use by the client that was the last to take
+// something out: it had counted for none, and one client could keep all names for ever.
+func TestOutOfServiceCountsForItsOrigin(t *testing.T) {
+	const most = 3
+	cfg := peer.Config{MaxLocks: 2 * most, MaxLocksPerOrigin: most}
+	h := newHarnessOf(t, cfg)
+	flooder, other := h.hash(), h.hash()
+	lock := func(h *harness, origin entry.Hash) (peer.Acquire, uint64) {
+		r := peer.Acquire{
+			Resource: peer.Resource{Pool: h.hash(), Dialect: "d", Name: "n", Lock: true, Limit: 1},
+			Lease:    h.hash(), Owner: "o", Origin: origin, TTL: time.Hour,
+		}
+		return r, h.begin(r)
+	}
+	pause := func(pool, origin entry.Hash) peer.SetOut {
+		r := out(pool, entry.WholePool, "")
+		r.Origin = origin
+		return r
+	}
+	var paused []entry.Hash
+	for range most {
+		r, id := lock(h, flooder)
+		h.granted(id)
+		h.must(pause(r.Pool, flooder))
+		h.must(peer.ReleaseOwned{Pool: r.Pool, Owner: "o"})
+		paused = append(paused, r.Pool)
+	}
+	_, id := lock(h, flooder)
+	h.wantError(id, peer.ErrMaxLocksPerOrigin)
+	kept, id := lock(h, other)
+	h.granted(id)
+	h.wantError(h.begin(pause(kept.Pool, flooder)), peer.ErrMaxLocksPerOrigin)
+	h.must(pause(paused[0], flooder)) // it uses that name already
+
+	again := startHarness(t, cfg)
+	again.stream, again.last, again.stands, again.names = h.stream, h.last, h.stands, 100
+	again.catchUp()
+	_, id = lock(again, flooder)
+	again.wantError(id, peer.ErrMaxLocksPerOrigin)
+
+	taken := pause(paused[0], other)
+	taken.Reason = "mine" // it counts for the other one from now on
+	h.must(taken)
+	_, id = lock(h, flooder)
+	h.granted(id)
+	h.must(in(paused[1], entry.WholePool))
+	h.pass(2 * time.Minute) // it is closed as idle
+	if n := h.must(peer.ReadPools{Max: 100}).Stats.Pools; len(n) != 4 {
+		t.Errorf("%d names are in use", len(n))
+	}
+}
+
+// An idle name that is taken out of service is in use from then on, for the cap on all names.
+func TestOutOfServiceIsInUse(t *testing.T) {
+	h := newHarnessOf(t, peer.Config{MaxLocks: 1})
+	var pools []entry.Hash
+	for range 2 {
+		r := peer.Acquire{
+			Resource: peer.Resource{Pool: h.hash(), Dialect: "d", Name: "n", Lock: true, Limit: 1},
+			Lease:    h.hash(), Owner: "o", TTL: time.Hour,
+		}
+		h.must(r)
+		h.must(peer.ReleaseOwned{Pool: r.Pool, Owner: "o"})
+		pools = append(pools, r.Pool)
+	}
+	h.must(out(pools[0], entry.WholePool, ""))
+	h.wantError(h.begin(out(pools[1], entry.WholePool, "")), peer.ErrMaxLocks)
+	h.must(out(pools[0], 0, "")) // it is in use already
+}

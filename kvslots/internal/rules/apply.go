@@ -11,7 +11,9 @@ func (v *View) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 	p := v.pool(e.Key.Pool)
 	before := p.Generation()
 	v.note(&p.cfg, e, now, age)
+	v.hold(p.outHolder(), p, -1)
 	p.Config = e.Config // e.Config is zero if e is a marker or corrupt
+	v.hold(p.outHolder(), p, 1)
 	if !e.Config.Closing || before == 0 {
 		p.noteUse(now)
 	}

@@ -198,6 +198,9 @@ func wantHolders(t *testing.T, w *rules.View) {
 		add(origin, p)
 	}
 	w.EachPool(func(p *rules.Pool) bool {
+		if p.Exists() && p.Terms().Named() && len(p.Config.Out) > 0 {
+			add(p.Config.OutOrigin, p)
+		}
 		p.Slots(func(s *rules.Slot) bool {
 			if s.Taken {
 				of(s.Value.Session, s.Value.Origin, p)

@@ -120,10 +120,12 @@ func (h *history) register() {
 	if e.Config.Generation == 0 || h.chance(10) {
 		e.Config.Generation = uint64(h.fresh())
 	}
-	e.Config.Out = h.naive.config(pool).Out
+	e.Config.Out, e.Config.OutOrigin = h.naive.config(pool).Out, h.naive.config(pool).OutOrigin
 	if h.chance(3) {
 		out := entry.Out{Position: rapid.IntRange(entry.WholePool, historySlots).Draw(h.t, "out")}
-		e.Config = e.Config.WithOut(out, h.chance(2))
+		if e.Config = e.Config.WithIn(out.Position); h.chance(2) {
+			e.Config = e.Config.WithOut(out, originID(rapid.IntRange(0, 1).Draw(h.t, "origin")))
+		}
 	}
 	if pool == poolID(1) {
 		e.Config.Terms = entry.Terms{Name: "x", Limit: max(1, e.Config.Count)}

@@ -3,11 +3,11 @@ package rules
 import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
 // holders counts the names of locks and semaphores that each holder uses: those of which it
-// has a taken slot or a ticket. A holder is a client session that is alive, or an origin:
+// has a taken slot or a ticket, or was the last to take something out of service. A holder is a client session that is alive, or an origin:
 // that of the client sessions, or the one that a slot or a ticket without a session names.
 type holders struct {
-	entries map[holding]int // slots and tickets of a holder in a pool
-	names   map[entry.Hash]int
+	entries map[holding]int // slots, tickets and configurations of a holder in a pool
+	names   tally
 }
 
 type holding struct {
@@ -16,7 +16,7 @@ type holding struct {
 }
 
 func newHolders() holders {
-	return holders{entries: map[holding]int{}, names: map[entry.Hash]int{}}
+	return holders{entries: map[holding]int{}, names: tally{}}
 }
 
 // NamesOf returns the number of names that a holder uses.
@@ -25,6 +25,14 @@ func (h *holders) NamesOf(holder entry.Hash) int { return h.names[holder] }
 // Uses reports whether a holder uses a name. pool may be nil.
 func (h *holders) Uses(holder entry.Hash, pool *Pool) bool {
 	return h.entries[holding{holder, pool}] > 0
+}
+
+// outHolder returns the origin that uses a name since something of it is out of service; zero: none.
+func (p *Pool) outHolder() (origin entry.Hash) {
+	if cfg := p.inForce(); cfg.Named() {
+		origin = cfg.OutOrigin
+	}
+	return origin
 }
 
 // hold adds n to the entries of a holder in a pool.
@@ -37,12 +45,10 @@ func (h *holders) hold(holder entry.Hash, pool *Pool, n int) {
 	h.entries[key] = before + n
 	switch {
 	case before == 0:
-		h.names[holder]++
+		h.names.add(holder, 1)
 	case before+n == 0:
 		delete(h.entries, key)
-		if h.names[holder]--; h.names[holder] == 0 {
-			delete(h.names, holder)
-		}
+		h.names.add(holder, -1)
 	}
 }
 

@@ -29,7 +29,7 @@ type sessions struct {
 	byID    map[entry.Hash]*Session
 	peers   map[*Session]struct{} // the presences that are alive
 	Clients int                   // the number of client sessions that are alive
-	origins map[entry.Hash]int    // the same for each origin
+	origins tally                 // the same for each origin
 }
 
 // Alive reports whether the session is alive: its key has a value. A nil *Session
@@ -134,14 +134,12 @@ func (v *View) livenessChanged(s *Session, now Instant) {
 // count adds n to the counts of the sessions that are alive, if s is.
 func (v *View) count(s *Session, n int) {
 	ss := &v.sessions
-	switch origin := s.Value.Origin; {
+	switch {
 	case !s.Taken:
 	case s.isClient():
 		v.holdAll(s, n)
 		ss.Clients += n
-		if ss.origins[origin] += n; ss.origins[origin] == 0 {
-			delete(ss.origins, origin)
-		}
+		ss.origins.add(s.Value.Origin, n)
 	case n > 0:
 		ss.peers[s] = struct{}{}
 	default:

@@ -5,8 +5,8 @@ import "github.com/kvslots/kvslots/kvslots/internal/entry"
 // tombstones counts the keys of pools and client sessions that have ended. Their markers
 // stay in the bucket for minutes, and name the origin.
 type tombstones struct {
-	Tombstones int                // of all origins
-	left       map[entry.Hash]int // by origin
+	Tombstones int   // of all origins
+	left       tally // by origin
 }
 
 // grave is what one pool or session contributes.
@@ -43,19 +43,13 @@ func (t *tombstones) bury(g *grave, origin entry.Hash, keys int) {
 	}
 	g.keys = keys
 	t.Tombstones += keys
-	if !g.origin.IsZero() {
-		t.left[g.origin] += keys
-	}
+	t.left.add(g.origin, keys)
 }
 
 // exhume counts them no more: they are gone, or the pool exists again.
 func (t *tombstones) exhume(g *grave) {
 	t.Tombstones -= g.keys
-	if !g.origin.IsZero() && g.keys > 0 {
-		if t.left[g.origin] -= g.keys; t.left[g.origin] == 0 {
-			delete(t.left, g.origin)
-		}
-	}
+	t.left.add(g.origin, -g.keys)
 	g.keys = 0
 }
 

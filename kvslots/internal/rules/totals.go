@@ -23,7 +23,11 @@ type totals struct {
 	Registered Totals       // of the registered pools
 	InNames    Totals       // of the named pools in use
 	registered [256]poolSet // the pools of Registered, by the first byte of their ids, which are hashes
+	by         tally        // the pools of Registered, by the origins that registered them
 }
+
+// RegisteredBy returns the number of registered pools that the clients of an origin have registered.
+func (t *totals) RegisteredBy(origin entry.Hash) int { return t.by[origin] }
 
 // NamesInUse returns the named pools in use. The slice is valid until the next change of
 // the view.
@@ -64,7 +68,8 @@ func (v *View) EachInUse(yield func(*Pool) bool) {
 
 // share is what a pool contributes to the totals.
 type share struct {
-	to *Totals // nil: the pool is in neither
+	to     *Totals    // nil: the pool is in neither
+	origin entry.Hash // of a registered pool
 	Totals
 }
 
@@ -82,6 +87,11 @@ func (v *View) settleTotals(p *Pool) {
 	if p.share.to != nil {
 		p.share.to.add(p.share.Totals, -1)
 	}
+	if now.to == &v.Registered {
+		now.origin = p.Config.Origin
+	}
+	v.by.add(p.share.origin, -1)
+	v.by.add(now.origin, 1)
 	if now.to != nil {
 		now.Totals = Totals{Pools: 1, Capacity: p.Size(), InUse: p.InUse()}
 		now.to.add(now.Totals, 1)

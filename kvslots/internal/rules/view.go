@@ -63,10 +63,11 @@ func New() *View {
 		sessions: sessions{
 			byID:    map[entry.Hash]*Session{},
 			peers:   map[*Session]struct{}{},
-			origins: map[entry.Hash]int{},
+			origins: tally{},
 		},
 		holders:    newHolders(),
-		tombstones: tombstones{left: map[entry.Hash]int{}},
+		tombstones: tombstones{left: tally{}},
+		totals:     totals{by: tally{}},
 		pools:      map[entry.Hash]*Pool{},
 		ended:      map[entry.Hash]*endedPool{},
 	}

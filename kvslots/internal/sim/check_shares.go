@@ -57,6 +57,9 @@ func (t *truth) namesByHolder() map[entry.Hash]int {
 				holders[origin] = true
 			}
 		}
+		if cfg := p.config.Config; p.registered() && cfg.Named() && !cfg.OutOrigin.IsZero() {
+			holders[cfg.OutOrigin] = true
+		}
 		for _, e := range p.slots {
 			add(e.Slot.Session, e.Slot.Origin)
 		}

@@ -23,7 +23,7 @@ func (o *operator) operate() {
 		o.ask(peer.ReadPools{Order: peer.Order(o.rng.IntN(4)), Max: 1000}, next)
 	case 1, 2, 3:
 		r := peer.SetOut{Pool: pool, Out: entry.Out{Position: o.rng.IntN(o.s.plan.Clients.Count+1) - 1, Reason: "broken"}}
-		r.InService = o.chance(0.6)
+		r.InService, r.Origin = o.chance(0.6), origin(uint64(r.Position+1)%3)
 		o.askUntilKnown(r, next)
 	default:
 		o.ask(peer.ReadPool{Pool: pool, MaxHolders: 100, MaxWaiters: 100}, func(c *call) {

@@ -81,6 +81,8 @@ func (t *truth) observeTotals() {
 			n.ofOrigin = origins[r.Origin]
 		case peer.Acquire:
 			n.locksOfSession, n.locksOfOrigin = names[r.Session], names[t.originOf(r.Session, r.Origin)]
+		case peer.SetOut:
+			n.locksOfOrigin = names[r.Origin]
 		case peer.Enqueue:
 			n.locksOfSession, n.locksOfOrigin = names[r.Session], names[t.originOf(r.Session, entry.Hash{})]
 		}

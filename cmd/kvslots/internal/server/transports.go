@@ -65,7 +65,7 @@ func (s *server) startService() (*natsapi.Service, error) {
 	if server := s.nats.server; server != nil {
 		store := s.settings.Store()
 		c.Listener = server.Clients()
-		c.Addresses = store.MaxSessionsPerOrigin+store.MaxLocksPerOrigin+store.MaxTombstones > 0
+		c.Addresses = store.MaxPoolsPerOrigin+store.MaxSessionsPerOrigin+store.MaxLocksPerOrigin+store.MaxTombstones > 0
 	}
 	return natsapi.Start(s.nats.service, c)
 }

@@ -58,6 +58,7 @@ type Serve struct {
 
 	store                       kvslots.Config
 	locksPerSession, locksPerIP share // of store.MaxLocks
+	poolsPerIP                  share // of store.MaxPools
 	Replicas                    int   // that the bucket must have; 0 without --replicas
 	Sessions                    gateway.SessionTimes
 
@@ -146,10 +147,11 @@ func (s *Serve) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(Seconds(&s.Sessions.DefaultLeaseTTL, time.Second, MaxDuration), "default-lease-ttl", "lease of a lock or semaphore in requests without a ttl")
 	flags.Var(Seconds(&s.Sessions.IdleTimeout, time.Second, kvslots.MaxSessionIdle/2), "http-session-idle-timeout", "how often clients must ping their sessions; a session ends after twice this time without a ping")
 	flags.Var(Number(&s.store.MaxPools, 0, math.MaxInt32), "max-pools", "maximum of registered pools; 0 means no limit")
+	flags.Var(shareFlag(&s.poolsPerIP), "max-pools-per-ip", "maximum of registered pools of each client address, as a number or as a percentage of --max-pools; 0 means no limit")
 	flags.Var(Seconds(&s.store.PoolIdle, 0, MaxDuration), "pool-idle-ttl", "unregister pools that nothing has used for this long; 0 means never")
 	flags.Var(Number(&s.store.MaxLocks, 0, math.MaxInt32), "max-locks", "maximum of locks and semaphores in use; 0 means no limit")
 	flags.Var(shareFlag(&s.locksPerSession), "max-locks-per-session", "maximum of locks and semaphores that each session holds or waits for, as a number or as a percentage of --max-locks; 0 means no limit")
-	flags.Var(shareFlag(&s.locksPerIP), "max-locks-per-ip", "the same of each client address, for all its sessions and its calls of functions together; 0 means no limit")
+	flags.Var(shareFlag(&s.locksPerIP), "max-locks-per-ip", "the same of each client address, for all its sessions and its calls of functions together, and those that it has paused; 0 means no limit")
 	flags.Var(Number(&s.store.MaxWaiters, 0, math.MaxInt32), "max-waiters", "maximum of requests that wait for each lock or semaphore; 0 means no limit")
 	flags.Var(Number(&s.store.MaxSessions, 0, math.MaxInt32), "max-sessions", "maximum of open sessions; 0 means no limit")
 	flags.Var(Number(&s.store.MaxSessionsPerOrigin, 0, math.MaxInt32), "max-sessions-per-ip", "maximum of open sessions of each client address; 0 means no limit")

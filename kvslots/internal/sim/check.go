@@ -169,6 +169,7 @@ func (k *checker) answered(c *call) {
 		k.confirmed(c)
 	}
 	k.checkAbandoned(c)
+	k.checkStates(c)
 }
 
 // answeredError checks the errors that any request may return.

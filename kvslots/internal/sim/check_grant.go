@@ -27,6 +27,9 @@ func (k *checker) granted(c *call, hash entry.Hash) {
 	}
 	l := k.newLease(c, hash)
 	claimed, ok := k.s.server.truth.claimOf(p.id, g.Position, g.Fence)
+	if ok {
+		claimed.doubtful = false
+	}
 	switch {
 	case k.mayReflectLoss(c):
 		l.uncertain = true
@@ -102,7 +105,7 @@ func (k *checker) grantedAgain(c *call, l *lease) {
 }
 
 // checkClaim checks a grant against the pool at the moment when the slot was taken.
-func (k *checker) checkClaim(c *call, l *lease, claimed claim) {
+func (k *checker) checkClaim(c *call, l *lease, claimed *claim) {
 	// A peer may grant a void claim that another peer made without a ticket: after a
 	// second the claim counts as valid, and a wait at another peer reports it.
 	_, awaits := c.request.(peer.Await)
@@ -166,7 +169,7 @@ func (k *checker) checkOverlap(c *call, l, o *lease) {
 // checkOrder fails the run if a claim took a permit ahead of an undisturbed ticket. The
 // peers pass a ticket over when its peer could have claimed for 1 s and did not, which
 // happens only with a fault or a late view.
-func (k *checker) checkOrder(c *call, claimed claim, live int) {
+func (k *checker) checkOrder(c *call, claimed *claim, live int) {
 	free := claimed.count - claimed.idleOut - live
 	if claimed.ticketsAhead == 0 || claimed.undisturbed < free || k.s.maxLatency() > 400*time.Millisecond {
 		return

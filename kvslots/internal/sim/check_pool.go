@@ -197,6 +197,6 @@ func (k *checker) inspectedOwned(c *call) {
 	if claimed, ok := k.s.server.truth.claimOf(c.target.pool, 0, a.Fence); !ok {
 		k.wrong(c, fmt.Sprintf("the stream has no claim with fence %d", a.Fence))
 	} else {
-		k.checkTimes(c, &claimed, a.Fence, a.Age, a.EndsIn)
+		k.checkTimes(c, claimed, a.Fence, a.Age, a.EndsIn)
 	}
 }

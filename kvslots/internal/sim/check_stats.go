@@ -86,7 +86,7 @@ func (r *survey) observe(t *truth, p *poolTruth) {
 		claimed := t.claims[claimKey{e.Key, e.Fence()}]
 		switch {
 		case !t.holds(p, e):
-		case claimed.void && claimed.lease == e.Slot.Lease && e.Slot.Fence == 0: // a renewed one was granted, maybe after a loss
+		case claimed != nil && claimed.void && claimed.lease == e.Slot.Lease && e.Slot.Fence == 0: // a renewed one was granted, maybe after a loss
 			since := claimed.at
 			if t.s.check.pool(p.id).byHash[e.Slot.Lease] != nil { // granted, by a peer that has not noticed a loss
 				since = 1
@@ -206,7 +206,7 @@ func (k *checker) checkHolder(c *call, pool entry.Hash, h *peer.HolderStats) {
 		k.wrong(c, fmt.Sprintf("the stream has no claim of position %d with fence %d", h.Position, h.Fence))
 		return
 	}
-	k.checkTimes(c, &claimed, h.Fence, h.Age, h.EndsIn)
+	k.checkTimes(c, claimed, h.Fence, h.Age, h.EndsIn)
 }
 
 // checkTimes checks the age of a lease that was read, and the rest of its time. Both are

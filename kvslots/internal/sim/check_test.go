@@ -22,7 +22,7 @@ type checkerTest struct {
 }
 
 func newCheckerTest(t *testing.T) *checkerTest {
-	s := newSimulation(Plan{Nodes: 1, Replicas: 1, Length: time.Minute}, Options{Trace: true})
+	s := newSimulation(Plan{Nodes: 1, Replicas: 1, Length: time.Minute}, Options{})
 	return &checkerTest{Simulation: s, t: t, pool: poolID(0), last: map[entry.Key]uint64{}}
 }
 

@@ -45,6 +45,8 @@
 // lease is certainly live and until when each session is certainly alive, and checks
 // every answer against that. Where that is not enough, it checks against the true state of
 // the stream (type truth), never against a peer's view.
+// A refusal and a state must be right for one instant of the call (type poolState), where a
+// claim that its peer withdraws is no lease.
 //
 // Checks of progress apply only while no fault is active and the consequences of the
 // last one are over (type faultState).

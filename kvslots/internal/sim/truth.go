@@ -18,7 +18,7 @@ type truth struct {
 	last     uint64 // the last sequence that was read
 	pools    map[entry.Hash]*poolTruth
 	sessions map[entry.Hash]*entry.Entry
-	claims   map[claimKey]claim
+	claims   map[claimKey]*claim
 	totals   totals // of the pools
 
 	events     []peer.Event         // what the entries tell, since the stream last went back
@@ -33,7 +33,7 @@ type claimKey struct {
 }
 
 // claimOf returns the claim of a position's lease, and whether the stream has it.
-func (t *truth) claimOf(pool entry.Hash, position int, fence uint64) (claim, bool) {
+func (t *truth) claimOf(pool entry.Hash, position int, fence uint64) (*claim, bool) {
 	c, ok := t.claims[claimKey{rules.SlotKey(pool, position), fence}]
 	return c, ok
 }
@@ -51,6 +51,7 @@ type claim struct {
 	idleOut          int         // positions out of service without a slot
 	isOut            bool        // its own position is out of service
 	void             bool        // whatever tickets are passed over, the claim is not good
+	doubtful         bool        // no peer that follows the stream would grant it, whatever tickets it passes over, and none has
 	freeBelow        int         // free positions below its own
 	ticketsAhead     int         // living tickets that stood before its own in the line
 	undisturbed      int         // number of those that no fault has affected, so that no peer may pass them over
@@ -58,6 +59,7 @@ type claim struct {
 }
 
 type poolTruth struct {
+	truth          *truth
 	id             entry.Hash
 	config         *entry.Entry // a Marker if the pool never existed
 	slots          map[int]*entry.Entry
@@ -86,7 +88,7 @@ type ticketTruth struct {
 }
 
 func newTruth(s *Simulation, from *stream.Stream) *truth {
-	t := &truth{s: s, stream: from, claims: map[claimKey]claim{}, renewals: map[claimKey]Instant{}}
+	t := &truth{s: s, stream: from, claims: map[claimKey]*claim{}, renewals: map[claimKey]Instant{}}
 	t.reset()
 	return t
 }
@@ -107,7 +109,7 @@ func (t *truth) pool(id entry.Hash) *poolTruth {
 	p := t.pools[id]
 	if p == nil {
 		p = &poolTruth{
-			id: id, config: &entry.Entry{Marker: true}, slots: map[int]*entry.Entry{},
+			truth: t, id: id, config: &entry.Entry{Marker: true}, slots: map[int]*entry.Entry{},
 			tickets: map[entry.Key]*ticketTruth{}, borrows: map[entry.Hash]int{}, changed: t.s.now,
 		}
 		t.pools[id] = p
@@ -236,6 +238,9 @@ func (t *truth) change(e *entry.Entry) {
 		}
 		if before == e.Marker {
 			t.s.check.observeReadings(nil)
+			for _, p := range t.pools {
+				p.observe()
+			}
 		}
 		return
 	}
@@ -279,8 +284,15 @@ func (t *truth) change(e *entry.Entry) {
 // observe adds the pool's present state to the windows of its calls.
 func (p *poolTruth) observe() {
 	pending := p.pending()
+	var st *poolState
 	for _, c := range p.calls {
 		c.window.observe(p, c, pending)
+		if needsStates(c.request) {
+			if st == nil {
+				st = p.truth.state(p)
+			}
+			c.window.states = append(c.window.states, st)
+		}
 	}
 }
 
@@ -307,7 +319,10 @@ func (t *truth) slot(p *poolTruth, e *entry.Entry) {
 		t.noteRaces(p, e)
 		if e.Slot.Fence == 0 {
 			t.claims[claimKey{e.Key, e.Fence()}] = p.claim(t.s, e)
-		} else if t.holds(p, e) {
+		} else if c := t.claims[claimKey{e.Key, e.Slot.Fence}]; c != nil {
+			c.doubtful = false
+		}
+		if e.Slot.Fence != 0 && t.holds(p, e) {
 			t.renewals[claimKey{e.Key, e.Slot.Fence}] = t.s.now
 		}
 		p.setSlot(e)
@@ -363,8 +378,8 @@ func (p *poolTruth) dropLease(lease entry.Hash) {
 }
 
 // claim describes the pool at the moment when e takes a slot.
-func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
-	c := claim{idleOut: p.idleOut(), isOut: p.isOut(e.Key.N), at: s.now, revision: e.Revision, pool: p, position: e.Key.N, lease: e.Slot.Lease, ticket: e.Slot.Ticket, count: p.count(), ticketStood: e.Slot.Ticket == 0}
+func (p *poolTruth) claim(s *Simulation, e *entry.Entry) *claim {
+	c := &claim{idleOut: p.idleOut(), isOut: p.isOut(e.Key.N), at: s.now, revision: e.Revision, pool: p, position: e.Key.N, lease: e.Slot.Lease, ticket: e.Slot.Ticket, count: p.count(), ticketStood: e.Slot.Ticket == 0}
 	for i := range e.Key.N {
 		if _, taken := p.slots[i]; !taken && !p.isOut(i) {
 			c.freeBelow++
@@ -392,7 +407,18 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) claim {
 		}
 	}
 	c.void = !s.server.truth.holds(p, e) || !c.ticketStood || c.position >= c.count || c.isOut || live+c.idleOut > c.count || c.freeBelow > c.ticketsAhead
+	c.doubtful = c.void || p.repeats(e) || live+c.idleOut+c.undisturbed > c.count
 	return c
+}
+
+// repeats reports whether another slot has the request key of a claim.
+func (p *poolTruth) repeats(e *entry.Entry) bool {
+	for i, o := range p.slots {
+		if i != e.Key.N && !e.Slot.Request.IsZero() && o.Slot.Request == e.Slot.Request && p.truth.holds(p, o) {
+			return true
+		}
+	}
+	return false
 }
 
 // stands reports whether the ticket is waiting, and not being served by a slot. It leaves the

@@ -9,17 +9,18 @@ import (
 // its answer. The answer must be right for one of them.
 type window struct {
 	seen          bool
-	minFree       int    // minimum of the slots that no lease, ticket or other call claimed
-	maxRivals     int    // maximum of the other calls that wanted a slot and had neither slot nor ticket
-	counts        minMax // the pool's size
-	taken         minMax // slots with an entry
-	waiting       minMax // tickets
-	wasAbsent     bool   // the pool did not exist at some time
-	wasPresent    bool   // the pool existed at some time
-	wasOut        bool   // something was out of service at some time
-	otherTerms    bool   // the pool was in use under terms other than the call's
-	configChanged bool   // the pool's configuration changed
-	most          totals // the most of everything in the stream that is capped
+	states        []*poolState // see needsStates
+	minFree       int          // minimum of the slots that no lease, ticket or other call claimed
+	maxRivals     int          // maximum of the other calls that wanted a slot and had neither slot nor ticket
+	counts        minMax       // the pool's size
+	taken         minMax       // slots with an entry
+	waiting       minMax       // tickets
+	wasAbsent     bool         // the pool did not exist at some time
+	wasPresent    bool         // the pool existed at some time
+	wasOut        bool         // something was out of service at some time
+	otherTerms    bool         // the pool was in use under terms other than the call's
+	configChanged bool         // the pool's configuration changed
+	most          totals       // the most of everything in the stream that is capped
 	revision      uint64
 }
 

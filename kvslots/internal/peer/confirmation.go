@@ -9,13 +9,13 @@ const confirmedFor = 500 * time.Millisecond
 // confirmation records the latest refresh of the presence that the view shows: at some
 // instant since it was sent, the stream took writes.
 type confirmation struct {
-	at      Instant             // when that refresh was sent
-	waiting eventQueue[Instant] // Confirms, by the earliest value of at that answers them
+	sentAt  Instant             // when that refresh was sent first
+	waiting eventQueue[Instant] // Confirms, by the earliest value of sentAt that answers them
 }
 
 func (k *kernel) confirm(c *call) {
 	f, from := &k.self.confirmation, k.now.Add(-confirmedFor)
-	if k.feed.mode == live && f.at != 0 && f.at >= from {
+	if k.feed.mode == live && f.sentAt != 0 && f.sentAt >= from {
 		c.answer(Answer{})
 		return
 	}
@@ -30,6 +30,6 @@ func (k *kernel) confirm(c *call) {
 
 // confirm records that the view shows a refresh that was sent at an instant.
 func (f *confirmation) confirm(sent Instant) {
-	f.at = sent
-	f.waiting.run(f.at)
+	f.sentAt = sent
+	f.waiting.run(f.sentAt)
 }

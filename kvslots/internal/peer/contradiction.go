@@ -65,7 +65,7 @@ func (f *feed) judgeRead(e *entry.Entry) string {
 	v := f.k.view
 	switch {
 	case f.mode == loading:
-	case f.k.now.Sub(f.k.self.seen) > lagLimit, e.Time.Sub(v.Time) > lagLimit:
+	case f.k.now.Sub(f.k.self.sentAt) > lagLimit, e.Time.Sub(v.Time) > lagLimit:
 		return lateView
 	case !f.checkDelivery(e):
 		return otherEntries

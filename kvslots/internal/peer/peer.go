@@ -125,7 +125,7 @@ func (p *Peer) Status(now Instant) error {
 		return errors.New("the view is being caught up")
 	case p.self.revision == 0:
 		return errors.New("the presence cannot be written")
-	case now.Sub(p.self.seen) > unseenLimit:
+	case now.Sub(p.self.sentAt) > unseenLimit:
 		return errors.New("the peer does not see its own writes")
 	}
 	return nil

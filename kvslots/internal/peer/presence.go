@@ -16,8 +16,8 @@ const (
 	// view waits for to become live.
 	refreshHurry = 100 * time.Millisecond
 
-	// quietLimit is the time without a refresh in the view after which the stream may have
-	// taken no writes: then sessions could not be refreshed, and none may end.
+	// quietLimit is the time since the view's latest refresh was sent after which the stream may
+	// have taken no writes: then sessions could not be refreshed, and none may end.
 	quietLimit = presenceRefresh + time.Second
 )
 
@@ -29,7 +29,6 @@ type presence struct {
 	id       entry.Hash
 	first    entry.Hash // the first id that this peer had; the others have its first half
 	revision uint64     // in the view; 0 while the view does not show it
-	seen     Instant    // when the view last showed a refresh
 	writing  bool
 	current  *write
 	again    bool   // refresh it again after the present write
@@ -100,27 +99,30 @@ func (s *presence) settled(r resolution) {
 	switch {
 	case r.result == written:
 		s.shown = s.current.order
+		if s.k.feed.mode != loading && s.wasQuiet() {
+			s.k.view.Postpone(s.k.now)
+		}
 		s.confirm(s.current.begun)
 		if s.again {
 			s.refresh()
 			return
 		}
-		s.refreshIn(presenceRefresh)
+		s.refreshAt(s.current.begun.Add(presenceRefresh))
 	case r.learnt:
 		s.refresh()
 	default:
-		s.refreshIn(notNowPause)
+		s.refreshAt(s.k.now.Add(notNowPause))
 	}
 }
 
-func (s *presence) refreshIn(d time.Duration) {
+func (s *presence) refreshAt(at Instant) {
 	s.timer.fire = func() {
-		if s.k.feed.mode == live && s.k.now.Sub(s.seen) > unseenLimit {
+		if s.k.feed.mode == live && s.k.now.Sub(s.sentAt) > unseenLimit {
 			s.k.feed.catchUp(true)
 		}
 		s.refresh()
 	}
-	s.k.timers.start(&s.timer, s.k.now.Add(d))
+	s.k.timers.start(&s.timer, at)
 }
 
 // applied handles the applied entry of a session. If it is the marker of this peer's
@@ -133,10 +135,7 @@ func (s *presence) applied(e *entry.Entry) {
 		if s.revision == 0 { // borrows cannot join the line without it
 			s.k.above.presenceShown()
 		}
-		if s.k.feed.mode != loading && s.wasQuiet() {
-			s.k.view.Postpone(s.k.now)
-		}
-		s.revision, s.seen = e.Revision, s.k.now
+		s.revision = e.Revision
 		return
 	}
 	s.leaving = false
@@ -148,12 +147,13 @@ func (s *presence) applied(e *entry.Entry) {
 	s.refresh()
 }
 
-// wasQuiet reports whether the view has shown no refresh for quietLimit.
-func (s *presence) wasQuiet() bool { return s.k.now.Sub(s.seen) > quietLimit }
+// wasQuiet reports whether the stream may have taken no writes for quietLimit. The latest refresh
+// that the view shows may have come late, and may have been written as soon as it was sent.
+func (s *presence) wasQuiet() bool { return s.k.now.Sub(s.sentAt) > quietLimit }
 
 // forget drops the presence, so that refresh creates another one.
 func (s *presence) forget() {
-	*s = presence{k: s.k, first: s.first, seen: s.seen, timer: s.timer, confirmation: s.confirmation}
+	*s = presence{k: s.k, first: s.first, timer: s.timer, confirmation: s.confirmation}
 	s.k.above.presenceLost()
 }
 

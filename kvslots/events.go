@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -30,6 +31,24 @@ type Event struct {
 	// Took is how long a lease was held that has ended, or a borrower has waited that was granted
 	// a slot or has left the line.
 	Took time.Duration
+
+	encoded *encoding // nil unless a Watcher has returned it
+}
+
+// encoding is an encoded event, which all Watchers of a Store share.
+type encoding struct {
+	once sync.Once
+	text []byte
+}
+
+// Encoded returns what encode returns for the event. It calls encode once for all Watchers of the
+// Store, so all callers must pass the same function, and none may change the result.
+func (e *Event) Encoded(encode func(*Event) []byte) []byte {
+	if e.encoded == nil {
+		return encode(e)
+	}
+	e.encoded.once.Do(func() { e.encoded.text = encode(e) })
+	return e.encoded.text
 }
 
 // EventType says what has changed.
@@ -78,7 +97,7 @@ const (
 type watching struct {
 	mu       sync.Mutex
 	on       bool          // the peer makes events
-	ring     []peer.Event  // the event with the number n is at n%maxEvents
+	ring     []noted       // the event with the number n is at n%maxEvents
 	next     uint64        // the number of the next event
 	complete uint64        // all events of the revisions above are in the ring
 	changed  chan struct{} // closed when there are new events, every eventPace at most
@@ -89,17 +108,24 @@ type watching struct {
 	off      *time.Timer // turns the watching off
 }
 
+// noted is an event with its pool.
+type noted struct {
+	Event
+	pool entry.Hash
+}
+
 // note adds events. It is called in their order.
 func (w *watching) note(events []peer.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range events {
+		e := noted{eventOf(&events[i]), events[i].Pool}
 		if len(w.ring) < maxEvents {
-			w.ring = append(w.ring, events[i])
+			w.ring = append(w.ring, e)
 		} else {
 			old := &w.ring[w.next%maxEvents]
-			w.complete = old.Revision
-			*old = events[i]
+			w.complete = old.ID
+			*old = e
 		}
 		w.next++
 	}
@@ -178,7 +204,7 @@ func (x *Watcher) begin(revision uint64) {
 	case x.id == 0 || x.id < w.complete:
 		x.startOver(revision)
 	default:
-		for first := w.next - uint64(len(w.ring)); x.at > first && w.ring[(x.at-1)%maxEvents].Revision > x.id; {
+		for first := w.next - uint64(len(w.ring)); x.at > first && w.ring[(x.at-1)%maxEvents].ID > x.id; {
 			x.at--
 		}
 	}
@@ -269,16 +295,16 @@ func (x *Watcher) read() (events []Event, changed <-chan struct{}, err error) {
 		return []Event{{Type: EventStartsOver, ID: x.id, Time: time.Now()}}, nil, nil
 	case w.next-x.at > uint64(len(w.ring)): // it is too slow
 		last := &w.ring[(w.next-1)%maxEvents]
-		x.at, x.id = w.next, last.Revision
-		return []Event{{Type: EventStartsOver, ID: last.Revision, Time: last.Time}}, nil, nil
+		x.at, x.id = w.next, last.ID
+		return []Event{{Type: EventStartsOver, ID: last.ID, Time: last.Time}}, nil, nil
 	}
 	for ; x.at < w.next; x.at++ {
 		e := &w.ring[x.at%maxEvents]
-		if len(events) >= maxRead && e.Revision != events[len(events)-1].ID {
+		if len(events) >= maxRead && e.ID != events[len(events)-1].ID {
 			break
 		}
-		if x.id = e.Revision; e.Kind == peer.StartsOver || len(x.pools) == 0 || slices.ContainsFunc(x.pools, func(p PoolRef) bool { return p.hash == e.Pool }) {
-			events = append(events, eventOf(e))
+		if x.id = e.ID; e.Type == EventStartsOver || len(x.pools) == 0 || slices.ContainsFunc(x.pools, func(p PoolRef) bool { return p.hash == e.pool }) {
+			events = append(events, e.Event)
 		}
 	}
 	return events, w.changed, nil
@@ -287,6 +313,7 @@ func (x *Watcher) read() (events []Event, changed <-chan struct{}, err error) {
 func eventOf(e *peer.Event) Event {
 	event := Event{
 		Type: EventTypes[e.Kind], ID: e.Revision, Time: e.Time, Name: e.Title, Position: e.Position, Fence: e.Fence, Label: e.Label, Took: e.Took,
+		encoded: &encoding{},
 	}
 	if !e.Pool.IsZero() {
 		event.Hash = e.Pool.String()

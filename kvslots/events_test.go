@@ -217,3 +217,35 @@ func TestWatchBehind(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// Two Watchers share what an event is encoded as.
+func TestEventsAreEncodedOnce(t *testing.T) {
+	s := openPeers(t, natstest.Start(t, ""), 1)[0]
+	watchers := []*Watcher{s.Watch(0), s.Watch(0)}
+	for _, w := range watchers {
+		defer w.Close()
+		if _, err := w.Next(t.Context()); err != nil { // EventStartsOver, of each its own
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Register(t.Context(), uuid.New(), 1); err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	encode := func(e *Event) []byte {
+		calls++
+		return []byte(e.Hash)
+	}
+	for _, w := range watchers {
+		events, err := w.Next(t.Context())
+		if err != nil || len(events) != 1 || string(events[0].Encoded(encode)) != events[0].Hash {
+			t.Errorf("%+v, %v", events, err)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("%d calls", calls)
+	}
+	if own := (Event{Hash: "x"}); string(own.Encoded(encode)) != "x" {
+		t.Error("an event that no Watcher has returned is not encoded")
+	}
+}

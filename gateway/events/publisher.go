@@ -3,14 +3,12 @@ package events
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"sync"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/subjects"
-	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // Publisher publishes the events of a store over NATS, on subjects.Events, the pool's hash and the
@@ -66,11 +64,8 @@ func (p *Publisher) publish(events []kvslots.Event) {
 	}
 	p.begun = true
 	for i := range events {
-		body, err := json.Marshal(wire.NewEvent(&events[i]))
-		if err == nil {
-			err = p.nc.Publish(subjects.Events+cmp.Or(events[i].Hash, subjects.NoPool)+"."+string(events[i].Type), body)
-		}
-		if err != nil { // not connected: see noBuffer in package server
+		subject := subjects.Events + cmp.Or(events[i].Hash, subjects.NoPool) + "." + string(events[i].Type)
+		if err := p.nc.Publish(subject, events[i].Encoded(encode)); err != nil { // not connected: see noBuffer in package server
 			p.begun = false
 			return
 		}

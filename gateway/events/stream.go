@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -29,6 +30,10 @@ const (
 	// retryLeast and retrySpread say how long clients wait before they reconnect, which not all
 	// should do at once after their gateway has gone.
 	retryLeast, retrySpread = time.Second, 2 * time.Second
+
+	// maxUnread is how many bytes the kernel may keep for a client that has not read them. By
+	// itself it keeps megabytes, so that a write to a client that does not read returns for long.
+	maxUnread = 32 << 10
 
 	// maxKept is the size of a buffer that is kept for the next write, in bytes.
 	maxKept = 16 << 10
@@ -56,6 +61,7 @@ func header(w http.ResponseWriter) {
 func (s *stream) run(r *http.Request) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
+	jsonhttp.SetWriteBuffer(r, maxUnread)
 	header(s.w)
 	s.buffer = append(s.buffer, "retry: "+strconv.FormatInt((retryLeast+rand.N(retrySpread)).Milliseconds(), 10)+"\n\n"...)
 	if s.send() != nil {
@@ -122,15 +128,16 @@ func (s *stream) putEvent(e *kvslots.Event, withID bool) {
 	if withID {
 		s.putID(e.ID)
 	}
-	body, err := json.Marshal(wire.NewEvent(e))
-	if err != nil { // not of an Event
-		return
-	}
-	s.buffer = append(append(append(s.buffer, "data: "...), body...), "\n\n"...)
+	s.buffer = append(append(append(s.buffer, "data: "...), e.Encoded(encode)...), "\n\n"...)
 	s.dialect.sent.Add(1)
 	if e.Type == kvslots.EventStartsOver {
 		s.dialect.resets.Add(1)
 	}
+}
+
+func encode(e *kvslots.Event) []byte {
+	body, _ := json.Marshal(wire.NewEvent(e)) // does not fail for an Event
+	return body
 }
 
 func (s *stream) putID(id uint64) {

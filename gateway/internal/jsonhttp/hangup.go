@@ -9,9 +9,24 @@ import (
 
 type connKey struct{}
 
-// WithConn is http.Server.ConnContext. HungUp needs it.
-func WithConn(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, socket(conn))
+// conn is a connection of the kernel's.
+type conn struct {
+	net.Conn
+	raw syscall.RawConn // nil if there is none
+}
+
+// WithConn is http.Server.ConnContext. HungUp and SetWriteBuffer need it.
+func WithConn(ctx context.Context, layered net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, socket(layered))
+}
+
+// SetWriteBuffer sets the size of the kernel's buffer for what the client has not received, from
+// now on.
+func SetWriteBuffer(r *http.Request, bytes int) {
+	c, _ := r.Context().Value(connKey{}).(conn)
+	if buffered, ok := c.Conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
+		_ = buffered.SetWriteBuffer(bytes) // fails only for a closed connection
+	}
 }
 
 // HungUp reports whether the client has closed its end of the connection. The request's
@@ -23,29 +38,27 @@ func HungUp(r *http.Request) bool {
 	if r.Context().Err() != nil {
 		return true
 	}
-	conn, ok := r.Context().Value(connKey{}).(syscall.RawConn)
-	if !ok {
+	c, _ := r.Context().Value(connKey{}).(conn)
+	if c.raw == nil {
 		return false
 	}
 	closed := false
-	err := conn.Control(func(fd uintptr) { closed = peerClosed(fd) })
+	err := c.raw.Control(func(fd uintptr) { closed = peerClosed(fd) })
 	return closed || err != nil // an error: closed by this process
 }
 
-// socket returns the connection below layers such as TLS, or nil if it is none of the
-// kernel's.
-func socket(conn net.Conn) syscall.RawConn {
+// socket returns the connection below layers such as TLS.
+func socket(layered net.Conn) (c conn) {
 	for {
-		layer, ok := conn.(interface{ NetConn() net.Conn })
+		layer, ok := layered.(interface{ NetConn() net.Conn })
 		if !ok {
 			break
 		}
-		conn = layer.NetConn()
+		layered = layer.NetConn()
 	}
-	found, ok := conn.(syscall.Conn)
-	if !ok {
-		return nil
+	c.Conn = layered
+	if found, ok := layered.(syscall.Conn); ok {
+		c.raw, _ = found.SyscallConn() // nil with an error
 	}
-	raw, _ := found.SyscallConn() // nil with an error
-	return raw
+	return c
 }

@@ -39,8 +39,7 @@ type borrow struct {
 
 	ticket ticket
 	claim  claim
-	next   *borrow // see pools.borrows
-	before *borrow
+	index  int // in pools.listed
 }
 
 // wish is the requested lease.
@@ -108,17 +107,12 @@ func (p *pools) start(ps *poolState, w wish, of purpose) *borrow {
 	return b
 }
 
-// list adds a borrow to those of the peer, in the order of arrival.
+// list adds a borrow to those of the peer.
 func (p *pools) list(b *borrow) *borrow {
 	p.lastBorrow++
-	b.number = p.lastBorrow
+	b.number, b.index = p.lastBorrow, len(p.listed)
 	b.pool.users++
-	if b.before = p.newest; b.before == nil {
-		p.oldest = b
-	} else {
-		b.before.next = b
-	}
-	p.newest = b
+	p.listed = append(p.listed, b)
 	return b
 }
 
@@ -127,24 +121,16 @@ func (p *pools) unlist(b *borrow) {
 	if b.pool.requests[b.request] == b {
 		delete(b.pool.requests, b.request)
 	}
-	if b.before == nil {
-		p.oldest = b.next
-	} else {
-		b.before.next = b.next
-	}
-	if b.next == nil {
-		p.newest = b.before
-	} else {
-		b.next.before = b.before
-	}
+	last := len(p.listed) - 1
+	p.listed[b.index] = p.listed[last]
+	p.listed[b.index].index = b.index
+	p.listed[last] = nil
+	p.listed = p.listed[:last]
 }
 
 // borrows returns the borrows that are not done, in the order of arrival.
-func (p *pools) borrows() (list []*borrow) {
-	for b := p.oldest; b != nil; b = b.next {
-		list = append(list, b)
-	}
-	return list
+func (p *pools) borrows() []*borrow {
+	return slices.SortedFunc(slices.Values(p.listed), func(x, y *borrow) int { return cmp.Compare(x.number, y.number) })
 }
 
 func (b *borrow) named() bool { return b.terms.Named() }

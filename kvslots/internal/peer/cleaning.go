@@ -22,8 +22,7 @@ func (p *Peer) cleanUp() {
 		switch {
 		case d.Marker:
 			p.writes.discard(d.Key, d.Revision, nil)
-		case d.Refresh && d.Ticket.Kept():
-			p.pools.refresh(d.Ticket)
+		case d.Refresh && d.Ticket.Kept() && d.Ticket.Server() != p.self.id: // its own peer writes it
 		case d.Refresh:
 			p.enqueued.adopt(d.Ticket, func() {})
 		case d.Slot != nil:

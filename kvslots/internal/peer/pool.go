@@ -49,8 +49,7 @@ type pools struct {
 	steps      [phases][phases]uint64 // of borrows, from phase to phase
 	given      map[uint64]struct{}    // the authors of claims that were under way when the view was built anew
 	lastBorrow uint64                 // the number of the newest borrow
-	oldest     *borrow                // of those that are not done; borrow.next leads to the others
-	newest     *borrow
+	listed     []*borrow              // those that are not done
 }
 
 const maxSpare = 64

@@ -255,17 +255,6 @@ func (b *borrow) sendAway() {
 	})
 }
 
-// refresh writes a ticket again that is kept for repeats, before its key expires.
-func (p *pools) refresh(t *rules.Ticket) {
-	ps := p.byID[t.Pool.ID]
-	if ps == nil || ps.tickets[t.Key] == nil || t.Server() != p.self.id || t.Expiring(p.now) {
-		return
-	}
-	value := t.Value
-	value.Place = t.Place
-	p.writes.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), nil)
-}
-
 // loseTicket puts a borrow whose ticket is gone back to the queue. The ticket may have
 // ended with this peer's presence.
 func (b *borrow) loseTicket() {

@@ -32,9 +32,3 @@ func (v *View) Obstacle(pool *Pool, session entry.Hash, terms entry.Terms, gener
 func (p *Pool) LineReaches(most, joining int) bool {
 	return most > 0 && p.WaitingUpTo(most)+joining >= most
 }
-
-// NamesReach reports whether the named pools in use and opening more reach the limit most.
-// 0 means no limit.
-func (v *View) NamesReach(most, opening int) bool {
-	return most > 0 && v.InNames.Pools+opening >= most
-}

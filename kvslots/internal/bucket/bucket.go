@@ -3,7 +3,8 @@
 // every decision.
 //
 // The peer lives on the feed: the entries that the stream's leader republishes. A reading, by
-// a consumer, loads the bucket, and catches up when the feed was interrupted.
+// a consumer, loads the bucket. It also catches up when the feed was interrupted, if that is
+// short by requests to the stream's leader.
 //
 // One lock guards the peer, and only the method input takes it. Every event calls
 // input, which feeds the peer; then settle carries out the peer's Ready:

@@ -7,9 +7,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// tryClaim claims a position for a borrow. It returns false if the claim has to wait:
-// a lower position is being freed, the claim of a lower position may be withdrawn, or
-// this position has to be swept.
+// tryClaim claims a position for a borrow. It returns false if the claim has to wait: this
+// position or a lower one is being freed, or this one has to be swept.
 func (b *borrow) tryClaim(pool *rules.Pool, position int) bool {
 	ps := b.pool
 	if ps.flight.PurgesBelow(position + 1) {

@@ -13,6 +13,7 @@
 //		r := p.Ready()
 //		send r.Writes, in order, after those of earlier Readys
 //		deliver r.Answers to their callers
+//		if r.Joined != 0, end that reading
 //		if r.Reading != nil, begin that reading in place of the present one
 //		call Tick at r.WakeAt, if that is not 0
 //	}

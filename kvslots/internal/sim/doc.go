@@ -28,8 +28,8 @@
 // after each input, and sends the writes over a link. The stream's leader republishes each
 // entry before it acknowledges it; entries (type feed) and acknowledgements come by the
 // link in one order. To load and to catch up, a peer has a reading, a consumer of the stream
-// that the node polls after a delay. The stream keeps one entry for each key, so that a late
-// poll skips entries.
+// that the node polls after a delay; it stands for a fetch, too. The stream keeps one entry for
+// each key, so that a late poll skips entries.
 //
 // A replicated stream is in a cluster of three servers (cluster.go). Each link is to one of
 // them, which may be cut off from the others (type partition), and which the shell leaves

@@ -33,5 +33,6 @@
 //
 // The model has no limits of size and number, no deduplication by message id, no
 // rollups by clients, no "Nats-Expected-Last-Subject-Sequence-Subject", no batches and
-// no filters. The replicas of a replicated stream never diverge.
+// no filters. The replicas of a replicated stream never diverge; a consumer may be on one that
+// is behind.
 package stream

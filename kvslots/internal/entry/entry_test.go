@@ -91,6 +91,7 @@ func TestParseStampAndMark(t *testing.T) {
 		{slot, purge, `{"author":7}`, Entry{Author: 7}},
 		{slot, purge, `{"fence":9}`, Entry{Mark: Mark{Fenced: 9}}},
 		{slot, purge, `{"author":-7,"fence":9}`, Entry{}},
+		{slot, purge, `{"author":7,"outlives":-8,"fence":9}`, Entry{}},
 		{slot, purge, `{"author":7,"fence":9,"more":1}`, Entry{Author: 7}},
 		{slot, purge, `{"owner":"` + strings.Repeat("x", MaxLabel+1) + `"}`, Entry{}},
 		{slot, purge, "", Entry{}},

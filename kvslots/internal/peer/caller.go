@@ -164,7 +164,7 @@ func (a *caller) review(pool *rules.Pool) {
 }
 
 // isShort reports whether there is no permit for the borrow. One that may not be claimed yet,
-// since the peer has no presence, is no reason to refuse.
+// since a lower position is being purged, is no reason to refuse.
 func (b *borrow) isShort(pool *rules.Pool) bool {
 	_, ok := b.choose(pool)
 	return !ok

@@ -52,29 +52,20 @@ func (h *harness) storePurge(pool entry.Hash) entry.Entry {
 	return h.store(&m)
 }
 
-// A peer whose presence has ended may claim nothing until it has written another one. A borrow
-// for which a slot becomes free meanwhile is not refused, however long that takes.
+// A slot is free, and may not be claimed while the purge of a lower one is under way. A borrow is
+// not refused, however long that takes.
 func TestFreeSlotThatMayNotBeClaimedYetIsNotRefused(t *testing.T) {
 	h := newHarness(t)
-	pool := h.newPool(1)
-	h.must(h.borrow(pool, 0))
+	lent := h.borrow(h.newPool(2), 0)
+	h.must(lent)
 	h.auto = false
-	call := h.begin(h.borrow(pool, 0))
-	barrier := h.take(entry.Barrier)
-
-	var presence entry.Key
-	for key := range h.stands {
-		if key.Kind == entry.Session {
-			presence = key
-		}
-	}
-	ended := entry.NewPurge(presence, h.stands[presence], rules.MarkerTTL)
-	h.feed(h.store(&ended))
-	h.feed(h.storePurge(pool))
-	h.publish(&barrier)
-	h.pass(3 * time.Second)
+	h.begin(giveBack(lent))
+	purge := h.take(entry.Slot)
+	call := h.begin(h.borrow(lent.Pool, 0))
+	h.passWithout(purge.Key, 3*time.Second)
 	h.wantNoAnswer(t, call)
 	h.auto = true
-	h.pass(time.Second)
+	h.publish(&purge)
+	h.settle()
 	h.granted(call)
 }

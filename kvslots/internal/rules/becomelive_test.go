@@ -27,6 +27,9 @@ func TestClaimOfACatchUp(t *testing.T) {
 	if !p.InDoubt(now.Add(time.Second-1)) || p.InDoubt(now.Add(time.Second)) {
 		t.Error("the doubt does not last for a second")
 	}
+	if p.Slot(0).InDoubt(now.Add(time.Second)) {
+		t.Error("the doubt about a claim lasts for more than a second")
+	}
 	renewed := claim(0, entry.SlotValue{Lease: leaseID(0), Fence: 1})
 	feed(s, v, renewed)
 	if !p.Slot(0).Good() {

@@ -41,6 +41,12 @@ type Config struct {
 	MaxPools, MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
 	MaxPoolsPerOrigin, MaxLocksPerSession, MaxLocksPerOrigin                          int
 
+	// MaxPlaces and MaxPlacesPerOrigin limit the places in line that calls with a request key
+	// have: in all, and of one origin. Beyond a limit, the oldest places of the origin that
+	// no caller waits at are dropped before the ResumeGrace is over, so that clients that have
+	// gone have no more places than clients that wait. 0 means no limit.
+	MaxPlaces, MaxPlacesPerOrigin int
+
 	// MaxTombstones limits what pools, names and sessions leave in the bucket when they end:
 	// the markers of their keys, for 11 to 21 minutes after their time is over. One
 	// origin may leave half as many; and if all together have left MaxTombstones, an origin is
@@ -150,5 +156,6 @@ func (c Config) peer() peer.Config {
 		MaxSessions: c.MaxSessions, MaxSessionsPerOrigin: c.MaxSessionsPerOrigin,
 		MaxPoolWaiters: c.MaxPoolWaiters, MaxLocksPerSession: c.MaxLocksPerSession, MaxLocksPerOrigin: c.MaxLocksPerOrigin,
 		MaxPoolsPerOrigin: c.MaxPoolsPerOrigin, MaxTombstones: c.MaxTombstones, ResumeGrace: c.ResumeGrace,
+		MaxPlaces: c.MaxPlaces, MaxPlacesPerOrigin: c.MaxPlacesPerOrigin,
 	}
 }

@@ -113,7 +113,7 @@ func WithRequestKey(key string) Option {
 
 // WithOrigin says where the client comes from on whose behalf a call is made, such as its
 // address: Register and CreateSession count for Config.MaxTombstones by it, pools for
-// MaxPoolsPerOrigin, sessions for MaxSessionsPerOrigin and MaxLocksPerOrigin, and LockOwned and
+// MaxPoolsPerOrigin, places in line for MaxPlacesPerOrigin, sessions for MaxSessionsPerOrigin and MaxLocksPerOrigin, and LockOwned and
 // TakeOut for MaxLocksPerOrigin. The origin ""
 // is not limited. The bucket holds a hash of it.
 func WithOrigin(origin string) Option {

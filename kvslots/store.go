@@ -120,7 +120,7 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 		return nil, err
 	}
 	ids := leaseIDs{pool: hidden.Move(&pool), key: o.RequestKey}
-	c := s.bucket.Begin(s.newBorrow(&ids, ttl, wait, o.Label))
+	c := s.bucket.Begin(s.newBorrow(&ids, ttl, wait, o))
 	c.Wait(ctx) // with a small stack: see bucket.Begin
 	return s.borrowed(&ids, c)
 }
@@ -149,11 +149,11 @@ func (ids *leaseIDs) hashOfClaim(n int) (lease, nonce entry.Hash) {
 	return leaseHash(ids.ofClaim(n)), nonce
 }
 
-func (s *Store) newBorrow(ids *leaseIDs, ttl, wait time.Duration, label string) peer.Borrow {
+func (s *Store) newBorrow(ids *leaseIDs, ttl, wait time.Duration, o *Options) peer.Borrow {
 	ids.lease = uuid.New()
 	r := peer.Borrow{
 		Pool: poolHash(*ids.pool), LeaseOf: ids.hashOfClaim,
-		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: label,
+		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: o.Label, Origin: originHash(o.Origin),
 		Request: requestHash(string(ids.pool[:]), ids.key),
 	}
 	r.Lease, r.Nonce = ids.hashOfClaim(0)

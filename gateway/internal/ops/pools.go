@@ -61,7 +61,7 @@ func remove(ctx context.Context, s *Service, call *Call) error {
 }
 
 func borrow(ctx context.Context, s *Service, call *Call) error {
-	lease, err := s.Pools.Borrow(ctx, call.Pool, call.TTL, call.Wait, call.options()...)
+	lease, err := s.Pools.Borrow(ctx, call.Pool, call.TTL, call.Wait, call.poolOptions()...)
 	if err == nil {
 		call.setLease(lease)
 		call.LeaseID, call.Queued, call.outcome = lease.ID(), lease.Queued(), outcomeGranted
@@ -70,6 +70,20 @@ func borrow(ctx context.Context, s *Service, call *Call) error {
 		}
 	}
 	return err
+}
+
+// poolOptions returns the options of a borrow: those of options, and the origin for which a place
+// in line counts that may be kept.
+//
+//go:noinline
+func (c *Call) poolOptions() []kvslots.Option {
+	opts := c.options()
+	if c.RequestKey != "" && c.Wait > 0 {
+		for origin := range c.Origins() {
+			return append(opts, kvslots.WithOrigin(origin))
+		}
+	}
+	return opts
 }
 
 // options returns the options of a call that takes a slot. It is not inlined, so that they take

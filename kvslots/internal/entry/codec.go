@@ -56,6 +56,7 @@ func (c *codec) ticket(v *TicketValue) {
 	c.flag(`"spent":true`, &v.Spent)
 	c.hash(`"origin":"`, &v.Origin)
 	c.hash(`"request":"`, &v.Request)
+	c.hash(`"waiter":"`, &v.Waiter)
 	c.text(`"label":"`, &v.Label)
 	c.end(fits(v))
 }

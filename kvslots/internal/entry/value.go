@@ -145,6 +145,7 @@ type TicketValue struct {
 	Spent      bool   `json:"spent,omitempty"`    // of an enqueued ticket: it was served and the lease has ended
 	Origin     Hash   `json:"origin,omitzero"`    // SlotValue.Origin of the claim to come
 	Request    Hash   `json:"request,omitzero"`   // SlotValue.Request of the claim to come
+	Waiter     Hash   `json:"waiter,omitzero"`    // with Grace: the origin for which the place counts
 	Label      string `json:"label,omitempty"`    // SlotValue.Label of the claim to come
 }
 

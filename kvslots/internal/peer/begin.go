@@ -19,7 +19,7 @@ func (r Follow) begin(p *Peer, c *call)        { p.follows.begin(c, r) }
 
 func (r Borrow) begin(p *Peer, c *call) {
 	p.pools.borrow(c, r.Pool, wish{
-		lease: r.Lease, nonce: r.Nonce, leaseOf: r.LeaseOf, request: r.Request, ttl: r.TTL, label: r.Label,
+		lease: r.Lease, nonce: r.Nonce, leaseOf: r.LeaseOf, request: r.Request, ttl: r.TTL, label: r.Label, from: r.Origin,
 	}, r.Wait)
 }
 

@@ -45,7 +45,8 @@ type borrow struct {
 // wish is the requested lease.
 type wish struct {
 	lease, session, nonce entry.Hash
-	origin                entry.Hash                            // of a borrow without a session
+	origin                entry.Hash                            // of a borrow of a name without a session
+	from                  entry.Hash                            // the origin of a borrow of a registered pool
 	request               entry.Hash                            // the request key; zero: none
 	leaseOf               func(n int) (lease, nonce entry.Hash) // of claim n > 0; nil: all claims are for lease, since its holder also names the fence
 	ttl                   time.Duration
@@ -347,6 +348,8 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 	case ok:
 		return false
 	case !b.joins(): // reviewRefusals refuses it
+	case b.overWaiters(pool) && b.p.view.DropPlace(pool, b.waiter(), b.p.now):
+		b.pool.markLater()
 	case b.overWaiters(pool):
 		b.refuse(ErrMaxWaiters)
 	case len(b.pool.flight.Purges) > 0 || b.p.self.revision == 0:

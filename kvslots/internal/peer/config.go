@@ -27,6 +27,9 @@ type Config struct {
 	// The caps on named pools in which one client session, and the clients of one origin,
 	// have slots or tickets. 0 means any number.
 	MaxLocksPerSession, MaxLocksPerOrigin int
+	// The caps on the places in all lines that have request keys, and on those of one origin, beyond
+	// which places without a caller are purged: see rules.View.limitPlaces. 0 means any number.
+	MaxPlaces, MaxPlacesPerOrigin int
 	// ResumeGrace is how long a borrow with a request key keeps its place when
 	// its caller has gone; 0 means not at all.
 	ResumeGrace time.Duration

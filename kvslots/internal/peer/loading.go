@@ -22,6 +22,7 @@ const (
 func (k *kernel) newView() {
 	k.view = rules.New()
 	k.view.TracksIdle = k.cfg.PoolIdle > 0
+	k.view.MaxPlaces, k.view.MaxPlacesPerOrigin = k.cfg.MaxPlaces, k.cfg.MaxPlacesPerOrigin
 	k.feed.mode = loading
 	k.feed.check = check{}
 	k.self.revision = 0

@@ -37,6 +37,7 @@ type Borrow struct {
 	TTL         time.Duration
 	Wait        time.Duration // 0: refuse at once
 	Label       string
+	Origin      entry.Hash // for the caps on places; zero: none
 
 	// LeaseOf returns Lease and Nonce of the borrow's claim n > 0; the fields are those of claim 0. So
 	// the granted lease is not taken for a withdrawn claim, which the loss of the stream's

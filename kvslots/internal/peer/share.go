@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"cmp"
+
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
@@ -34,6 +36,12 @@ func (p *pools) limitsOfName(pool *rules.Pool, origin entry.Hash) (limits []limi
 
 // charge counts a claim or a ticket of the borrow for the caps that it may reach.
 func (b *borrow) charge(w *write) { w.charge(b.limits(b.p.view.Pool(b.pool.id))) }
+
+// waiter returns the origin for which the borrow's place counts.
+func (b *borrow) waiter() entry.Hash {
+	_, origin := b.holders()
+	return cmp.Or(b.from, origin)
+}
 
 // holders returns the session and the origin of a borrow; either may be zero.
 func (b *borrow) holders() (session, origin entry.Hash) {

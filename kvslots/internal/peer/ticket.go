@@ -79,7 +79,7 @@ func (byCall) ticketFor(b *borrow) *newTicket {
 	}
 	if grace > 0 { // its callers may wait again
 		left = max(left, rules.EnqueuedLife)
-		value.Grace, value.TTL = entry.Span(grace), entry.Span(b.ttl)
+		value.Grace, value.TTL, value.Waiter = entry.Span(grace), entry.Span(b.ttl), b.waiter()
 	}
 	value.Wait = entry.Span(left)
 	return &newTicket{entry.Key{Kind: entry.Ticket, Pool: b.pool.id, Session: b.p.self.id, N: b.pool.ticketNumber()}, value, left}

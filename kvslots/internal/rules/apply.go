@@ -153,7 +153,11 @@ func (v *View) lineUp(t *Ticket, now Instant) {
 	}
 	t.Pool.line.add(t)
 	v.heard(t.server.ID)
+	v.places.count(t, 1)
 	v.scheduleTicket(t, now)
+	if t.Kept() {
+		v.limitPlaces(t.Value.Waiter, now)
+	}
 }
 
 // claimNaming returns a taken slot that names the ticket of a place, or nil. It
@@ -179,6 +183,8 @@ func (v *View) removeTicket(t *Ticket) {
 	}
 	t.Pool.line.remove(t)
 	v.ends.drop(&t.due)
+	v.places.count(t, -1)
+	v.places.noteAbsent(t, 0)
 	v.hold(t.Value.Origin, t.Pool, -1)
 	if t.Pool.places[t.Value.Request] == t {
 		delete(t.Pool.places, t.Value.Request)

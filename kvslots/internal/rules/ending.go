@@ -117,13 +117,16 @@ func (v *View) forgetPool(p *Pool) {
 
 // scheduleTicket sets a ticket's deadline: soon if it is garbage, at the end of its grace while
 // no caller waits, and when half of its key's life is over if it outlives its caller or its wait.
-func (d *deadlines) scheduleTicket(t *Ticket, now Instant) {
+func (v *View) scheduleTicket(t *Ticket, now Instant) {
+	d := &v.deadlines
 	if absent := t.lined && t.Absent(); !absent {
 		t.left = 0
 	} else if t.left == 0 {
 		t.left = max(now, 1)
 	}
+	v.noteAbsent(t, t.left)
 	switch {
+	case t.dropped: // due already
 	case t.Garbage():
 		at := now.Add(garbageTime)
 		if t.due.index != 0 { // a pool that is registered anew all the time does not put it off
@@ -139,9 +142,9 @@ func (d *deadlines) scheduleTicket(t *Ticket, now Instant) {
 	}
 }
 
-// graceOver reports whether no caller has come back to the place in time.
+// graceOver reports whether no caller has come back to the place in time, or it was dropped before.
 func (t *Ticket) graceOver(now Instant) bool {
-	return t.left != 0 && t.Absent() && now.Sub(t.left) >= t.Value.Grace.Duration()
+	return t.left != 0 && t.Absent() && (t.dropped || now.Sub(t.left) >= t.Value.Grace.Duration())
 }
 
 // Garbage reports whether the ticket can never stand again: its generation or its client session

@@ -20,6 +20,8 @@ type Ticket struct {
 
 	session   *Session // the client session that it ends with; nil: none
 	server    *Session // the peer that claims for it
+	absence   deadline // its element in the view's places.absent
+	dropped   bool     // another place of its origin has taken its room: see places
 	left      Instant  // since when no caller waits, if it is kept without: see absent; 0: one waits
 	claim     *Slot    // a slot that names it, live or not; nil: none
 	turnSince Instant  // since when it has been its turn; 0 while it is not

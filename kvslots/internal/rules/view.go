@@ -49,6 +49,7 @@ type View struct {
 	deadlines
 	totals
 	tombstones
+	places
 	pools   map[entry.Hash]*Pool
 	ended   map[entry.Hash]*endedPool
 	sets    poolSets
@@ -66,6 +67,7 @@ func New() *View {
 			origins: tally{},
 		},
 		holders:    newHolders(),
+		places:     newPlaces(),
 		tombstones: tombstones{left: tally{}},
 		totals:     totals{by: tally{}},
 		pools:      map[entry.Hash]*Pool{},

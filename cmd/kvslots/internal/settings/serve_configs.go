@@ -67,6 +67,7 @@ func (s *Serve) Forrst() forrst.Config {
 // Store returns the configuration of the store.
 func (s *Serve) Store() kvslots.Config {
 	c := s.store
+	c.MaxPlaces, c.MaxPlacesPerOrigin = s.Waits.Total, s.Waits.PerIP
 	c.MaxPoolsPerOrigin = s.poolsPerIP.of(c.MaxPools)
 	c.MaxLocksPerSession, c.MaxLocksPerOrigin = s.locksPerSession.of(c.MaxLocks), s.locksPerIP.of(c.MaxLocks)
 	return c

@@ -99,8 +99,8 @@ func (k *checker) grantedAgain(c *call, l *lease) {
 	if c.facts.key == nil || l.grantedAt < c.start { // otherwise both calls were answered with the claim
 		k.checkRenewal(c)
 	}
-	if c.facts.key == nil || l.renewedAt < c.start { // otherwise the renewal has shortened it
-		l.promisedUntil, l.promisedAt = c.node.simTime(g.At).Add(g.TTL), c.end
+	if until := c.node.simTime(g.At).Add(g.TTL); until > l.promisedUntil && l.renewedUntil < c.start { // otherwise a renewal may have shortened it
+		l.promisedUntil, l.promisedAt = until, c.end
 	}
 }
 

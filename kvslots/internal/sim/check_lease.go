@@ -44,7 +44,7 @@ type lease struct {
 	abandoned     bool    // a client says that it was not told of it
 	returned      bool    // a return of it has succeeded
 	request       entry.Hash
-	renewedAt     Instant // when the last renewal began
+	renewedUntil  Instant // until when the renewals so far may take effect
 }
 
 // certainlyLive reports whether nothing can have ended the lease before the given time.
@@ -103,7 +103,7 @@ func (k *checker) beginLease(c *call) {
 			c.facts.certain, c.facts.over = l.certainlyLive(now), l.overSince < now
 			c.facts.promisedUntil = l.promisedUntil
 			l.promisedUntil = min(l.promisedUntil, now.Add(r.TTL))
-			l.renewedAt = now
+			l.renewedUntil = never
 		}
 	case peer.Inspect, peer.InspectOwned:
 		c.facts.certainLeases = k.certainLeases(c.facts.pool)
@@ -233,6 +233,12 @@ func (l *lease) sessionLives(at Instant) bool {
 
 func (k *checker) renewed(c *call, r peer.Renew) {
 	l, g := c.facts.lease, c.answer.Grant
+	if l != nil {
+		l.renewedUntil = c.end
+		if c.unknown() {
+			l.renewedUntil = c.end.Add(maxLateEffect)
+		}
+	}
 	switch {
 	case l == nil || c.unknown():
 	case k.mayReflectLoss(c) || c.start < c.node.suspendedUntil:

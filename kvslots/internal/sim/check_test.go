@@ -175,6 +175,26 @@ func TestChecks(t *testing.T) {
 			x.ticket(0, a)
 			x.borrow(b, 2)
 		}},
+		"told again for less": {"lease ended early", func(x *checkerTest) {
+			x.config(1)
+			key := hashOf(60)
+			lease := keyedLease(key, entry.Hash{})
+			var fence uint64
+			for _, ttl := range []time.Duration{time.Minute, 20 * time.Second} {
+				c := x.ask(peer.Borrow{Pool: x.pool, Lease: lease, TTL: time.Minute, Request: key})
+				if fence == 0 {
+					fence = x.claim(0, lease)
+				} else {
+					x.renew(lease, 0, fence)
+				}
+				a := x.grant(0, fence)
+				a.Grant.TTL = ttl
+				c.finish(a)
+				x.sleep(time.Second)
+			}
+			x.sleep(30 * time.Second)
+			x.write(x.slotKey(0), nil)
+		}},
 		"no claim": {"no such claim", func(x *checkerTest) {
 			x.config(1)
 			x.answer(peer.Borrow{Pool: x.pool, Lease: a, TTL: time.Minute}, x.grant(0, 99))

@@ -104,10 +104,12 @@ func (b *borrower) step() {
 		b.finish()
 		return
 	}
+	b.lease = entry.Hash{}
 	b.pool = poolID(b.rng.IntN(b.s.plan.Clients.Pools))
 	r := b.s.newBorrow(b.pool)
 	r.Label = b.name
 	r.TTL, r.Wait = b.ttl(), b.wait()
+	copies := false // stray ones come while the client uses the lease
 	granted := func(c *call) {
 		if c.answer.Err != nil {
 			b.think(b.step)
@@ -123,6 +125,9 @@ func (b *borrower) step() {
 		if b.chance(0.1) {
 			b.follow(c.node)
 		}
+		if copies {
+			b.sendCopy(r, c.target.request, b.lease)
+		}
 		if b.chance(b.s.plan.Clients.AtOnce) {
 			b.renew()
 			return
@@ -134,6 +139,7 @@ func (b *borrower) step() {
 		return
 	}
 	key := borrowOf(b.s.newHash())
+	copies = b.chance(1.0 / 3)
 	if b.chance(b.s.plan.Clients.Operate) {
 		b.s.after(b.upTo(r.Wait+time.Second), func() { b.ask(peer.ReadPlace{Pool: r.Pool, Request: key}, func(*call) {}) })
 	}
@@ -147,6 +153,17 @@ func (b *borrower) step() {
 		}
 		return again
 	}, granted)
+}
+
+// sendCopy sends copies of the call that was granted a lease, while the client uses that.
+func (b *borrower) sendCopy(r peer.Borrow, key, lease entry.Hash) {
+	b.s.after(b.upTo(r.TTL), func() {
+		if n := b.node(); n != nil && b.lease == lease && !b.s.ending {
+			b.s.met.add("stray copy")
+			b.s.ask(b.name, n, b.s.withKey(r, key), nil)
+			b.sendCopy(r, key, lease)
+		}
+	})
 }
 
 // follow asks the peer that granted the lease to report its end.
@@ -178,6 +195,7 @@ func (b *borrower) use() {
 
 func (b *borrower) returnLease() {
 	r := peer.Return{Held: peer.Held{Pool: b.pool, Lease: b.lease}}
+	b.lease = entry.Hash{}
 	b.askUntilKnown(r, func(*call) {
 		if !b.chance(0.2) {
 			b.think(b.step)

@@ -2,6 +2,8 @@ package kvslots
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
@@ -49,6 +51,9 @@ func (s *Store) setOut(ctx context.Context, r peer.SetOut) (State, error) {
 		return State{}, &RangeError{"position", "0 or more, and less than the pool's count"}
 	}
 	a, err := s.bucket.Do(ctx, r)
+	if errors.Is(err, peer.ErrMaxOut) {
+		err = &RangeError{"reason", fmt.Sprintf("shorter: what is out of service in a pool takes at most %d KiB", entry.MaxOut>>10)}
+	}
 	return State(a.State), err
 }
 

@@ -95,3 +95,33 @@ func wantRange(t *testing.T, err error, field string) {
 		t.Errorf("%v, want a *RangeError of %s", err, field)
 	}
 }
+
+// What is out of service in a pool is bounded in bytes, so that its configuration can always be
+// written and read.
+func TestOutOfServiceIsBounded(t *testing.T) {
+	ctx := t.Context()
+	s, pool := openPeers(t, natstest.Start(t, ""), 1)[0], uuid.New()
+	if _, err := s.Register(ctx, pool, 1000); err != nil {
+		t.Fatal(err)
+	}
+	reason := strings.Repeat("<", MaxLabel)
+	for i := range 1000 {
+		_, err := s.TakeOut(ctx, ByID(pool), OutOfService{i, reason})
+		if err == nil {
+			continue
+		}
+		if wantRange(t, err, "reason"); i < 40 {
+			t.Errorf("%d positions", i)
+		}
+		break
+	}
+	if _, err := s.Register(ctx, pool, 999, WithName("another")); err != nil {
+		t.Errorf("the pool cannot be changed: %v", err)
+	}
+	if _, err := s.PutBack(ctx, ByID(pool), 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.TakeOut(ctx, ByID(pool), OutOfService{1, ""}); err != nil {
+		t.Errorf("a shorter reason: %v", err)
+	}
+}

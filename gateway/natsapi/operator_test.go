@@ -115,3 +115,38 @@ func TestHolderAndPlace(t *testing.T) {
 		t.Errorf("%s %s", code, answer)
 	}
 }
+
+// Names of any length do not make a list longer than a message may be.
+func TestListsOfLongNames(t *testing.T) {
+	srv, store := openStore(t)
+	d := startService(t, srv, store)
+	session, _, err := store.CreateSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const names = 250
+	for i := range names {
+		key := fmt.Sprintf("%03d", i) + strings.Repeat("<\"", 126)
+		if _, err := store.Acquire(t.Context(), session, kvslots.Lock(key), time.Minute, 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.TakeOut(t.Context(), kvslots.ByName(key), kvslots.OutOfService{Position: kvslots.WholePool, Reason: strings.Repeat("\"", kvslots.MaxLabel)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen, after, pages := map[string]bool{}, "", 0
+	for more := true; more; pages++ {
+		code, answer := d.ask(t, "pools", `{"limit":1000,"after":"`+after+`"}`)
+		var list wire.PoolList
+		if err := json.Unmarshal([]byte(answer), &list); err != nil || code != "200" || len(answer) > wire.MaxAnswer+100 {
+			t.Fatalf("%s, %d bytes, %v", code, len(answer), err)
+		}
+		for _, p := range list.Pools {
+			seen[p.Key] = true
+		}
+		after, more = list.Next, list.Next != ""
+	}
+	if len(seen) != names || pages < 3 {
+		t.Errorf("%d names on %d pages", len(seen), pages)
+	}
+}

@@ -93,7 +93,7 @@ func (r *request) message(reply *ops.Reply) (*nats.Msg, error) {
 	var err error
 	body, encoded := reply.Body.(json.RawMessage)
 	if !encoded {
-		body, err = json.Marshal(cmp.Or[any](reply.Body, wire.Empty{}))
+		body, err = wire.Encode(cmp.Or[any](reply.Body, wire.Empty{}))
 	}
 	m := &nats.Msg{Subject: r.reply, Data: body, Header: nats.Header{}}
 	values := make([]string, 0, 4) // of most answers' headers, so that each needs no slice of its own

@@ -22,6 +22,7 @@ type OperatorParams struct {
 	Type  string             // the PoolInfo.Type that a path with the key names; "": any
 	Page  kvslots.DetailPage // of what a pool holds
 	Query kvslots.PoolQuery  // of the list of pools
+	Most  int                // bytes that a page of either may have; 0: any number
 
 	Position int // may be kvslots.WholePool
 	Fence    uint64
@@ -110,7 +111,7 @@ func (r *Route) Needs(p *Params) Access {
 
 const (
 	maxListed     = 1000 // of leases, places and pools in one answer; kvslots.MaxPoolsRead
-	maxListedNATS = 100  // a message of the embedded server has 128 KiB
+	maxListedNATS = 100  // and at most MaxAnswer bytes
 	defaultListed = 100
 	maxPlace      = math.MaxInt32 // no position and no place is higher
 	maxFence      = 1<<53 - 1
@@ -134,8 +135,10 @@ func (f Fields) readLine(p *Params) error {
 	return f.integers([]integerField{{"after", &page.After, 0, 0, maxPlace}, {"limit", &page.MaxWaiters, defaultListed, 1, maxListed}})
 }
 
-// limit lowers what one answer lists to most.
-func (o *OperatorParams) limit(most int) {
+// limit lowers what one answer lists to what a message over NATS may have.
+func (o *OperatorParams) limit() {
+	const most = maxListedNATS
+	o.Most = MaxAnswer
 	o.Page.MaxHolders, o.Page.MaxWaiters = min(o.Page.MaxHolders, most), min(o.Page.MaxWaiters, most)
 	o.Query.Max = min(o.Query.Max, most)
 }

@@ -115,7 +115,7 @@ func (r *Route) Read(from *Source, p *Params) (err error) {
 		return err
 	}
 	if err = r.read(body, p); err == nil && !from.HTTP && p.Operator != nil {
-		p.Operator.limit(maxListedNATS)
+		p.Operator.limit()
 	}
 	return err
 }

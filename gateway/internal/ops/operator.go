@@ -41,10 +41,24 @@ func OfOperators(door wire.Door) []*Operation {
 }
 
 func listPools(ctx context.Context, s *Service, call *Call) error {
-	query := call.Operator.Query
-	return s.read(ctx, call, query, func(ctx context.Context) (any, error) {
-		pools, next, err := s.Operator.ReadPools(ctx, query)
-		return wire.NewPoolList(pools, next), err
+	type page struct {
+		kvslots.PoolQuery
+		most int
+	}
+	p := page{call.Operator.Query, call.Operator.Most}
+	return s.read(ctx, call, p, func(ctx context.Context) (any, error) {
+		for { // again, with fewer pools, if they are too long
+			pools, next, err := s.Operator.ReadPools(ctx, p.PoolQuery)
+			list := wire.NewPoolList(pools, next)
+			if err != nil || p.most == 0 {
+				return list, err
+			}
+			n := list.Fitting(p.most)
+			if n == len(pools) {
+				return list, nil
+			}
+			p.Max = n
+		}
 	})
 }
 
@@ -54,6 +68,9 @@ func readPool(ctx context.Context, s *Service, call *Call) error {
 	answer := wire.NewPoolDetail(&detail, o.Page)
 	if err == nil && o.Type != "" && o.Type != answer.Type {
 		return kvslots.ErrLimitMismatch
+	}
+	if o.Most > 0 {
+		answer.Shorten(o.Most)
 	}
 	call.Answer = answer
 	return err

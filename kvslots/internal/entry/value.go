@@ -66,6 +66,17 @@ func (v ConfigValue) WithOut(o Out, origin Hash) ConfigValue {
 	return v
 }
 
+// MaxOut bounds OutSize, so that a configuration, and an answer with all that is out of service,
+// stay below what a message may have.
+const MaxOut = 48 << 10
+
+// OutSize returns how many bytes the list of what is out of service takes at most in an answer,
+// whose fields have longer names.
+func (v *ConfigValue) OutSize() int {
+	text, _ := json.Marshal(v.Out) // does not fail for texts and numbers
+	return len(text) + 16*len(v.Out)
+}
+
 // WithIn returns the configuration with a position in service.
 func (v ConfigValue) WithIn(position int) ConfigValue {
 	i, found := v.searchOut(position)

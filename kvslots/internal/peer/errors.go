@@ -9,6 +9,7 @@ var (
 	ErrNotHeld              = errors.New("lease not held")
 	ErrOtherHolder          = errors.New("the position has another lease")
 	ErrNoPosition           = errors.New("no such position")
+	ErrMaxOut               = errors.New("too much is out of service")
 	ErrNotInLine            = errors.New("no borrow with this request key waits or holds a slot")
 	ErrNotOwner             = errors.New("lock is owned by another")
 	ErrAlreadyReleased      = errors.New("lock was already released by this owner")

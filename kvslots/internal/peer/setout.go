@@ -1,6 +1,9 @@
 package peer
 
-import "github.com/kvslots/kvslots/kvslots/internal/rules"
+import (
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
 
 // setOut writes a pool's configuration, unless a view that is live and as new as the call shows
 // that it says so already, or that a cap on names forbids it.
@@ -28,16 +31,21 @@ func (r SetOut) review(p *pools, c *call) {
 
 func (r SetOut) write(p *pools, c *call) {
 	pool := p.view.Pool(r.Pool)
-	value := pool.Config.WithIn(r.Position)
-	if !r.InService {
-		value = pool.Config.WithOut(r.Out, r.Origin)
-	}
-	value.Closing = false
+	value := r.value(pool)
 	limits := r.limits(p, pool)
 	w := p.writePool(c, r.Pool, value, func(resolution) {
 		p.answerState(c, r.Pool, Answer{Err: ErrNoPool})
 	}, func() { p.setOut(c, r) })
 	w.charge(limits)
+}
+
+func (r SetOut) value(pool *rules.Pool) entry.ConfigValue {
+	value := pool.Config.WithIn(r.Position)
+	if !r.InService {
+		value = pool.Config.WithOut(r.Out, r.Origin)
+	}
+	value.Closing = false
+	return value
 }
 
 func (r SetOut) mayWrite(p *pools) bool {
@@ -68,7 +76,12 @@ func (r SetOut) limits(p *pools, pool *rules.Pool) []limit {
 	return p.limitsOfName(pool, r.Origin)
 }
 
-// reached returns which cap forbids the call: see writes.reached.
+// reached returns which cap forbids the call: that of a pool's list, or see writes.reached.
 func (r SetOut) reached(p *pools, pool *rules.Pool) (waits bool, err error) {
+	if !r.InService && r.changes(pool) {
+		if value := r.value(pool); value.OutSize() > entry.MaxOut {
+			return false, ErrMaxOut
+		}
+	}
 	return p.writes.reached(r.limits(p, pool)...)
 }

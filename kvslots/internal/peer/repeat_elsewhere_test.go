@@ -234,3 +234,19 @@ func TestPlaceOutlivesPresence(t *testing.T) {
 	a.granted(first)
 	b.wantNoAnswer(t, later)
 }
+
+// The first answer reaches its caller late, and has promised all of the time from then on. A repeat
+// at another peer was told before.
+func TestToldRepeatDoesNotShortenTheLease(t *testing.T) {
+	a, b, key := newKeyedTwice(t)
+	key.TTL = 5 * time.Second
+	first := a.must(a.repeat(key))
+	again := b.must(b.repeat(key))
+	b.p.Told(&again, b.now)
+	a.pass(900 * time.Millisecond)
+	a.p.Told(&first, a.now)
+	a.pass(key.TTL - 500*time.Millisecond)
+	if n := a.inspect(key.Pool).InUse; n != 1 {
+		t.Errorf("ended %v before the time that the first answer has promised", first.Grant.At.Add(first.Grant.TTL).Sub(a.now))
+	}
+}

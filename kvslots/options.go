@@ -3,10 +3,7 @@ package kvslots
 import (
 	"encoding/binary"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -49,7 +46,7 @@ func (o *Options) Apply(opts []Option) error {
 }
 
 // MaxLabel is the longest label, name of a pool, and reason, in characters.
-const MaxLabel = 64
+const MaxLabel = entry.MaxText
 
 // WithLabel says who asks for a lease, such as "ci@build7:1234 make deploy": 0 to MaxLabel
 // printable characters. Those who may read the pool see it beside the lease and the place in
@@ -74,13 +71,11 @@ func WithName(name string) Option {
 
 // checkText returns a *RangeError unless a text for people is one that people can read.
 func checkText(field, text string) error {
-	if utf8.ValidString(text) && utf8.RuneCountInString(text) <= MaxLabel && !strings.ContainsFunc(text, isUnprintable) {
+	if entry.IsText(text) {
 		return nil
 	}
 	return &RangeError{field, fmt.Sprintf("0 to %d printable characters", MaxLabel)}
 }
-
-func isUnprintable(c rune) bool { return !unicode.IsPrint(c) || IsHidden(c) }
 
 // MaxRequestKey is the longest request key, in bytes.
 const MaxRequestKey = 128

@@ -74,9 +74,7 @@ func isBlank(c rune) bool { return unicode.IsSpace(c) || IsHidden(c) }
 // IsHidden reports whether a character has no place in a name, since people do not see it:
 // control characters, those of no width, and those that change the direction of text. Two
 // names that differ by them look alike in logs and statistics.
-func IsHidden(c rune) bool {
-	return unicode.IsControl(c) || unicode.In(c, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
-}
+func IsHidden(c rune) bool { return entry.IsHidden(c) }
 
 // pool converts r for the peer.
 func (r Resource) pool() peer.Resource {

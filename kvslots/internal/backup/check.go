@@ -88,7 +88,7 @@ func (b *Backup) checkEntry(e *Entry, parsed *entry.Entry, after uint64) error {
 	case parsed.Slot.After > highFence || parsed.Fence() > highFence:
 		return fmt.Errorf("after and fence must be at most %d", highFence)
 	}
-	if err := checkName(parsed); err != nil {
+	if err := errors.Join(checkName(parsed), checkTexts(parsed), checkOut(&parsed.Config)); err != nil {
 		return err
 	}
 	return checkEncoding(parsed, e.Value)
@@ -103,6 +103,35 @@ func checkName(e *entry.Entry) error {
 		return fmt.Errorf("dialect must be absent or %q", entry.OfOwned)
 	case terms.Pool() != e.Key.Pool:
 		return fmt.Errorf("name must be that of key: the key of %.80q is %s", terms.Name, entry.Key{Kind: entry.Config, Pool: terms.Pool()})
+	}
+	return nil
+}
+
+// checkTexts checks that people can read the texts of an entry, which a page and a terminal show.
+func checkTexts(e *entry.Entry) error {
+	texts := []string{e.Config.Title, e.Slot.Label, e.Session.Label}
+	for _, o := range e.Config.Out {
+		texts = append(texts, o.Reason)
+	}
+	for _, text := range texts {
+		if !entry.IsText(text) {
+			return fmt.Errorf("title, label and reason must have at most %d printable characters", entry.MaxText)
+		}
+	}
+	return nil
+}
+
+// checkOut checks that what is out of service has a position that the pool may have had.
+func checkOut(pool *entry.ConfigValue) error {
+	most := entry.MaxCount
+	if pool.Named() {
+		most = pool.Limit
+	}
+	switch n := len(pool.Out); {
+	case n > 0 && pool.Out[n-1].Position >= most:
+		return fmt.Errorf("the positions in out must be between %d and %d", entry.WholePool, most-1)
+	case n == 0 && !pool.OutOrigin.IsZero():
+		return errors.New("out_origin must be absent without out")
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ package kvslots
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -30,29 +29,8 @@ const (
 type recovering struct {
 	*Store
 	nc, plain    *nats.Conn
-	conns        *dialer // of nc
+	link         *link // of nc
 	grants, nats instants
-}
-
-// dialer remembers the connections that it has dialed.
-type dialer struct {
-	net.Dialer
-	mu   sync.Mutex
-	last net.Conn
-}
-
-func (d *dialer) Dial(network, address string) (net.Conn, error) {
-	c, err := d.Dialer.Dial(network, address)
-	d.mu.Lock()
-	d.last = c
-	d.mu.Unlock()
-	return c, err
-}
-
-func (d *dialer) cut() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	_ = d.last.Close()
 }
 
 // TestSoakRecovery logs for how long each store grants nothing after a fault of NATS, and how much
@@ -105,12 +83,12 @@ func startRecovery(t *testing.T, urls []string, replicas int) *recovery {
 	for n := range 3 {
 		n %= len(urls)
 		at := strings.Join(slices.Concat(urls[n:], urls[:n]), ",")
-		s := &recovering{conns: &dialer{}}
+		s := &recovering{link: new(link)}
 		for _, nc := range []**nats.Conn{&s.nc, &s.plain} {
 			var err error
 			options := []nats.Option{nats.DontRandomize(), nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond), nats.ReconnectBufSize(-1)}
 			if nc == &s.nc { // as cmd/kvslots does
-				options = []nats.Option{nats.DontRandomize(), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.SetCustomDialer(s.conns)}
+				options = []nats.Option{nats.DontRandomize(), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.SetCustomDialer(s.link)}
 			}
 			if *nc, err = nats.Connect(at, options...); err != nil {
 				t.Fatal(err)
@@ -190,7 +168,7 @@ func (s *recovering) askUntil(stop chan struct{}, subject string) {
 
 func (r *recovery) cut() {
 	for _, s := range r.stores {
-		s.conns.cut()
+		s.link.cut()
 	}
 }
 

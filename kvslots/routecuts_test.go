@@ -44,6 +44,7 @@ type cutStore struct {
 	*Store
 	name   string
 	nc     *nats.Conn
+	link   *link // of nc
 	grants instants
 }
 
@@ -116,7 +117,8 @@ func cutSoakTime() time.Duration {
 	return 10 * time.Minute
 }
 
-func startCutSoak(t *testing.T, seed uint64) *cutSoak {
+// newCutSoak starts the servers, and opens the stores.
+func newCutSoak(t *testing.T, seed uint64) *cutSoak {
 	t.Helper()
 	t.Logf("seed %d", seed)
 	c := &cutCluster{ProcessCluster: natstest.StartProcesses(t)}
@@ -129,6 +131,13 @@ func startCutSoak(t *testing.T, seed uint64) *cutSoak {
 	for n := range c.Servers {
 		s.stores = append(s.stores, s.open(n))
 	}
+	return s
+}
+
+func startCutSoak(t *testing.T, seed uint64) *cutSoak {
+	t.Helper()
+	s := newCutSoak(t, seed)
+	c := s.cluster
 	s.probes = newPool(t, s.stores[0].Store, MaxCount)
 	for _, count := range hotCounts {
 		s.pools = append(s.pools, newPool(t, s.stores[0].Store, count))
@@ -161,13 +170,14 @@ func (s *cutSoak) open(n int) *cutStore {
 	for i := range s.cluster.Servers {
 		urls = append(urls, s.cluster.Servers[(n+i)%len(s.cluster.Servers)].URL())
 	}
-	nc, err := nats.Connect(strings.Join(urls, ","), nats.DontRandomize(), nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond))
+	l := new(link)
+	nc, err := nats.Connect(strings.Join(urls, ","), nats.DontRandomize(), nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond), nats.SetCustomDialer(l))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(nc.Close)
-	store := &cutStore{name: fmt.Sprint("store ", n), nc: nc}
-	store.Store, err = Open(s.t.Context(), nc, Config{Replicas: len(s.cluster.Servers), Logger: logtest.Logger()})
+	store := &cutStore{name: fmt.Sprint("store ", n), nc: nc, link: l}
+	store.Store, err = Open(s.t.Context(), nc, Config{Replicas: len(s.cluster.Servers), ResumeGrace: DefaultResumeGrace, Logger: logtest.Logger()})
 	if err != nil {
 		s.t.Fatal(err)
 	}

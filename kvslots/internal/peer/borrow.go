@@ -97,7 +97,9 @@ func (p *pools) borrow(c *call, pool entry.Hash, w wish, wait time.Duration) {
 	case b.differs(&w):
 		p.refuseReused(c, pool, w, wait)
 	default:
-		b.add(c, &w, wait)
+		if b.add(c, &w, wait); wait > 0 {
+			b.takePlace() // the peer that has it may have died since
+		}
 	}
 }
 

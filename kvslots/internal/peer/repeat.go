@@ -10,7 +10,7 @@ import (
 // A borrow with a request key can be repeated at any peer, if its answer was lost or its
 // caller has gone. While a lease that was granted for the key lives, each repeat is answered
 // with that lease: it resumes. While a ticket of the key stands in the line, each repeat waits in
-// its place: it shares the borrow of this peer, or takes the place if no peer has a caller for it.
+// its place: it shares the borrow of this peer, and takes the place from any other peer.
 
 // differs reports whether a borrow with the same request key asks for something else.
 func (b *borrow) differs(w *wish) bool { return b.ttl != w.ttl || b.terms != w.terms }

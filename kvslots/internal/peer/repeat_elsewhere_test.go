@@ -72,38 +72,50 @@ func TestTicketIsWrittenAgainWhileCallersWait(t *testing.T) {
 	}
 }
 
-// The caller comes back at another gateway, whether the first one knows that it has gone or has
-// died: the repeat waits in its place, and is served before a borrow that came between.
+// The caller comes back at another gateway: the repeat waits in its place, and is served there at once,
+// before a borrow that came between.
 func TestRepeatElsewhereKeepsItsPlace(t *testing.T) {
-	for _, dies := range []bool{false, true} {
-		a, b, key := newKeyedTwice(t)
-		holder := a.borrow(key.Pool, 0)
-		b.must(holder)
-		key.Wait = 10 * time.Minute
-		first := a.begin(a.repeat(key))
-		between := b.begin(b.borrow(key.Pool, time.Hour))
-		a.pass(time.Second)
-		repeat := uint64(0)
-		if dies {
-			repeat = b.begin(b.repeat(key))
-			b.beside = nil // nothing of the other peer comes any more
-			b.pass(15 * time.Second)
-		} else {
-			a.p.GiveUp(first, peer.ErrPlaceKept, a.now)
-			a.settle()
-			a.pass(grace / 2)
-			repeat = b.begin(b.repeat(key))
-			b.pass(2 * grace)
-		}
-		if d := b.must(peer.ReadPlace{Pool: key.Pool, Request: key.Request}).Detail; len(d.Waiters) != 1 || d.Waiters[0].Place != 1 {
-			t.Fatalf("dies %t: the repeat waits at %+v", dies, d.Waiters)
-		}
-		b.must(giveBack(holder))
-		b.pass(100 * time.Millisecond)
-		b.granted(repeat)
-		if _, answered := b.answers[between]; answered {
-			t.Errorf("dies %t: the later borrow was served", dies)
-		}
+	for _, tc := range []struct {
+		name          string
+		returns, dies bool // the caller was at this gateway before; the other one dies
+	}{
+		{"the first gateway knows that its caller has gone", false, false},
+		{"the first gateway dies", false, true},
+		{"the caller has been here before", true, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a, b, key := newKeyedTwice(t)
+			holder := a.borrow(key.Pool, 0)
+			b.must(holder)
+			key.Wait = 10 * time.Minute
+			if tc.returns {
+				b.begin(b.repeat(key))
+			}
+			first := a.begin(a.repeat(key))
+			between := b.begin(b.borrow(key.Pool, time.Hour))
+			a.pass(time.Second)
+			if !tc.dies {
+				a.p.GiveUp(first, peer.ErrPlaceKept, a.now)
+				a.settle()
+				a.pass(grace / 2)
+			}
+			repeat := b.begin(b.repeat(key))
+			if tc.dies {
+				b.beside = nil // nothing of the other peer comes any more, and its presence still lives
+				b.pass(100 * time.Millisecond)
+			} else {
+				b.pass(2 * grace)
+			}
+			if d := b.must(peer.ReadPlace{Pool: key.Pool, Request: key.Request}).Detail; len(d.Waiters) != 1 || d.Waiters[0].Place != 1 {
+				t.Fatalf("the repeat waits at %+v", d.Waiters)
+			}
+			b.must(giveBack(holder))
+			b.pass(100 * time.Millisecond)
+			b.granted(repeat)
+			if _, answered := b.answers[between]; answered {
+				t.Error("the later borrow was served")
+			}
+		})
 	}
 }
 
@@ -190,13 +202,13 @@ func (h *harness) tickets(request entry.Hash) (all []entry.Entry) {
 	return all
 }
 
-// A repeat at another peer, while the first call waits, writes no ticket. Both are answered with
-// one lease, in their turn.
+// A repeat at another peer, while the first call waits, writes its ticket once. Both are answered
+// with one lease, in their turn.
 func TestRepeatBesideALivePeer(t *testing.T) {
 	a, b, key, holder, first, later := newLine(t)
 	repeat := b.begin(b.repeat(key))
 	b.pass(time.Second)
-	if n := len(b.tickets(key.Request)); n != 1 {
+	if n := len(b.tickets(key.Request)); n != 2 {
 		t.Errorf("%d tickets were written", n)
 	}
 	b.must(giveBack(holder))
@@ -207,19 +219,32 @@ func TestRepeatBesideALivePeer(t *testing.T) {
 	b.wantNoAnswer(t, later)
 }
 
-// The repeat waits beside the place of the first call. When that is given up, the repeat is served
-// there.
-func TestRepeatTakesOverWhenCallersLeave(t *testing.T) {
-	a, b, key, holder, first, later := newLine(t)
-	repeat := b.begin(b.repeat(key))
-	b.pass(time.Second)
-	a.p.GiveUp(first, peer.ErrPlaceKept, a.now)
-	a.settle()
-	b.pass(time.Second)
-	b.must(giveBack(holder))
-	b.pass(100 * time.Millisecond)
-	b.granted(repeat)
-	b.wantNoAnswer(t, later)
+// A repeat has taken the place of the first call. When the repeat is given up, or its peer dies, the
+// first call is served there.
+func TestPlaceIsTakenBack(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		a, b, key := newKeyedTwice(t)
+		holder := b.borrow(key.Pool, 0)
+		b.must(holder)
+		key.Wait = time.Hour
+		first := b.begin(b.repeat(key))
+		later := b.begin(b.borrow(key.Pool, time.Hour))
+		b.pass(time.Second)
+		repeat := a.begin(a.repeat(key))
+		a.pass(time.Second)
+		if dies {
+			b.beside = nil // nothing of the other peer comes any more
+			b.pass(15 * time.Second)
+		} else {
+			a.p.GiveUp(repeat, peer.ErrPlaceKept, a.now)
+			a.settle()
+			a.pass(time.Second)
+		}
+		b.must(giveBack(holder))
+		b.pass(100 * time.Millisecond)
+		b.granted(first)
+		b.wantNoAnswer(t, later)
+	}
 }
 
 // The presence of the first call's peer ends while that waits: it keeps its place.

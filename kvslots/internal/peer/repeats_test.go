@@ -76,6 +76,10 @@ var repeatPhases = []struct {
 		r.b.auto = false
 		r.repeat = r.at(r.b)
 	}},
+	{"taking over", "the first call waits; the repeat, at another gateway, has sent its ticket", func(r *repeats) {
+		r.b.auto = false
+		r.repeat = r.at(r.b)
+	}},
 	{"parting", "the first call has gone, and its gateway has sent that; the repeat is at the same gateway", func(r *repeats) {
 		r.b, r.a = r.a, r.b
 		r.b.auto = false

@@ -24,43 +24,28 @@ type newTicket struct {
 	ttl   time.Duration
 }
 
-// join sends a ticket for a borrow that has to wait, unless a place is kept for its request key:
-// then it takes that place, or waits beside the other peer that serves it.
+// join sends a ticket for a borrow that has to wait, unless there is a place for its request key:
+// then it takes that place, also from another peer, which may have died.
 //
 // The author of a ticket is this peer's presence, or the client session. Number 0 is
 // for the ticket that a session has enqueued.
 func (b *borrow) join(pool *rules.Pool) {
 	place := pool.PlaceOf(b.request)
-	switch {
-	case place != nil && place.Value.TTL != entry.Span(b.ttl.Truncate(time.Millisecond)):
+	if place != nil && place.Value.TTL != entry.Span(b.ttl.Truncate(time.Millisecond)) {
 		b.refuse(ErrKeyReused)
-	case place != nil && !place.Absent() && !b.p.self.was(place.Server()):
-		b.attach(place)
-	default:
+	} else {
 		b.sendTicket(place)
 	}
 }
 
-// attach has a borrow wait with a ticket that another peer serves.
-func (b *borrow) attach(t *rules.Ticket) {
-	b.ticket = ticket{t.Key, t.Place}
-	put(&b.pool.tickets, t.Key, b)
-	b.generation = t.Value.Generation
-	b.to(joining)
-	b.queued = true
-	b.to(waiting)
-	b.lookForSlot()
-	b.pool.mark()
-}
-
-// sendTicket writes a borrow's ticket: a new one, or one of which no peer has a caller any more.
-func (b *borrow) sendTicket(absent *rules.Ticket) {
+// sendTicket writes a borrow's ticket: a new one, or the one that stands at a place.
+func (b *borrow) sendTicket(place *rules.Ticket) {
 	ps, t := b.pool, b.ticketFor(b)
 	if t == nil {
 		return
 	}
-	if absent != nil {
-		t.key, t.value.Place, t.value.Peer = absent.Key, absent.Place, b.p.self.id
+	if place != nil {
+		t.key, t.value.Place, t.value.Peer = place.Key, place.Place, b.p.self.id
 	}
 	revision, _ := b.p.view.Latest(t.key)
 	b.ticket = ticket{key: t.key}
@@ -154,8 +139,15 @@ func (p *pools) noteTicket(e *entry.Entry) {
 
 // takePart is for a borrow beside whose place another peer, or its callers, may have gone.
 func (b *borrow) takePart() {
+	if t := b.p.view.Pool(b.pool.id).TicketAt(b.ticket.key); t != nil && t.Absent() {
+		b.takePlace()
+	}
+}
+
+// takePlace has a borrow take its place from the peer that serves it.
+func (b *borrow) takePlace() {
 	t := b.p.view.Pool(b.pool.id).TicketAt(b.ticket.key)
-	if b.phase == waiting && t != nil && t.Absent() {
+	if b.phase == waiting && t != nil && (t.Absent() || t.Server() != b.p.self.id) {
 		b.unbind()
 		b.backToQueue()
 	}

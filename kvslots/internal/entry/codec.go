@@ -61,11 +61,8 @@ func (c *codec) ticket(v *TicketValue) {
 	c.end(fits(v))
 }
 
-// fits reports whether a value is valid. As a function of its own, it keeps the copy of the
-// value out of the stack of a request that writes one, and waits then.
-//
-//go:noinline
-func fits[V interface{ check() error }](v *V) bool { return (*v).check() == nil }
+// fits reports whether a value is valid.
+func fits[V any, P checked[V]](v *V) bool { return P(v).check() == nil }
 
 func (c *codec) end(valid bool) {
 	if !c.reading {

@@ -94,12 +94,9 @@ func stamped[V any](decoder func(codec, []byte) (V, error)) func([]byte) (V, err
 }
 
 // wantRead compares what a decoder and encoding/json return.
-func wantRead[V interface {
-	comparable
-	check() error
-}](t *testing.T, data []byte, decoder func([]byte) (V, error)) {
+func wantRead[V comparable, P checked[V]](t *testing.T, data []byte, decoder func([]byte) (V, error)) {
 	t.Helper()
-	want, failed := decode[V](data)
+	want, failed := decode[V, P](data)
 	got, err := decoder(data)
 	if got != want || (err == nil) != (failed == nil) {
 		t.Fatalf("%s is read as %+v, %v; want %+v, %v", data, got, err, want, failed)

@@ -225,11 +225,17 @@ var (
 	errGeneration = errors.New("gen must not be 0")
 )
 
+// checked is a pointer to a value that can be checked; a copy of the value would take more stack.
+type checked[V any] interface {
+	*V
+	check() error
+}
+
 // decode decodes a value and checks that it is valid. With an error it returns the
 // zero value.
-func decode[V interface{ check() error }](data []byte) (v V, err error) {
+func decode[V any, P checked[V]](data []byte) (v V, err error) {
 	if err = json.Unmarshal(data, &v); err == nil {
-		err = v.check()
+		err = P(&v).check()
 	}
 	if err != nil {
 		var none V
@@ -238,7 +244,7 @@ func decode[V interface{ check() error }](data []byte) (v V, err error) {
 	return v, nil
 }
 
-func (v ConfigValue) check() error {
+func (v *ConfigValue) check() error {
 	most := MaxCount
 	if v.Named() {
 		most = v.Limit
@@ -265,7 +271,7 @@ func (v ConfigValue) check() error {
 	return v.Terms.check()
 }
 
-func (v SlotValue) check() error {
+func (v *SlotValue) check() error {
 	switch {
 	case v.Lease.IsZero():
 		return errLease
@@ -281,7 +287,7 @@ func (v SlotValue) check() error {
 	return nil
 }
 
-func (v TicketValue) check() error {
+func (v *TicketValue) check() error {
 	switch {
 	case v.Lease.IsZero():
 		return errLease
@@ -295,7 +301,7 @@ func (v TicketValue) check() error {
 	return nil
 }
 
-func (v SessionValue) check() error {
+func (v *SessionValue) check() error {
 	switch {
 	case v.Kind != SessionPeer && v.Kind != SessionClient:
 		return fmt.Errorf("kind must be %q or %q", SessionPeer, SessionClient)
@@ -309,4 +315,4 @@ func (v SessionValue) check() error {
 	return nil
 }
 
-func (BarrierValue) check() error { return nil }
+func (*BarrierValue) check() error { return nil }

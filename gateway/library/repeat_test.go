@@ -85,57 +85,54 @@ func TestRequestKeyIsRefused(t *testing.T) {
 }
 
 // A borrower in line hangs up and comes back: it is served before one that came later. Its
-// answers say what was granted of its wait.
+// answers say what was granted of its wait. Its first request was at another gateway.
 func TestPlaceOfABorrowerThatComesBack(t *testing.T) {
 	srv := gatewaytest.StartServer(t, natsembed.Config{})
-	store, _ := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{MaxWait: 2 * time.Second, ResumeGrace: time.Minute})
-	d := &fixture{gatewaytest.Open(t, func(cfg *gateway.Config) {
+	impatient, _ := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{MaxWait: 2 * time.Second, ResumeGrace: time.Minute})
+	short := &fixture{gatewaytest.Open(t, func(cfg *gateway.Config) {
 		cfg.Lending.MaxWait = 2 * time.Second
-		cfg.Dialects = []gateway.Dialect{library.New(store, cfg.Lending, cfg.Logger)}
+		cfg.Dialects = []gateway.Dialect{library.New(impatient, cfg.Lending, cfg.Logger)}
 	})}
+	store, _ := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{MaxWait: time.Minute, ResumeGrace: time.Minute})
+	d := openFixture(t, store)
 	d.Do(t, "PUT", pool, `{"count":1}`)
 	_, holder, _ := d.keyed(t, "POST", pool+"/borrow", `{"ttl":600}`, "holder")
-	waiting := func(n int) {
+	inLine := func(away bool) {
 		t.Helper()
-		gatewaytest.Eventually(t, fmt.Sprint(n, " in line"), func() bool {
-			_, text, _ := d.Do(t, "GET", pool, "")
-			return strings.Contains(text, fmt.Sprintf(`"waiting":%d`, n))
+		gatewaytest.Eventually(t, fmt.Sprint("the first place is away: ", away), func() bool {
+			p, err := store.ReadPool(t.Context(), kvslots.ByID(uuid.MustParse(strings.TrimPrefix(pool, "/l/"))), kvslots.DetailPage{MaxWaiters: 1})
+			return err == nil && len(p.Waiters) == 1 && p.Waiters[0].Away == away
 		})
 	}
+	body := `{"ttl":60,"wait":600}`
 	// The wait is over at the gateway's limit: the place is kept.
-	code, _, header := d.keyed(t, "POST", pool+"/borrow", `{"ttl":60,"wait":600}`, "first")
+	code, _, header := short.keyed(t, "POST", pool+"/borrow", body, "first")
 	if code != 409 || header.Get(wire.WaitHeader) != "2" {
 		t.Errorf("%d, granted %q s", code, header.Get(wire.WaitHeader))
 	}
-	waiting(1)
+	inLine(true)
 	// The client hangs up: the place is kept.
 	gone := d.Dial(t)
-	body := `{"ttl":60,"wait":600}`
 	_, _ = fmt.Fprintf(gone, "POST %s/borrow HTTP/1.1\r\nHost: localhost\r\n%s: first\r\nContent-Length: %d\r\n\r\n%s", pool, wire.RequestKeyHeader, len(body), body)
-	later := make(chan int, 1)
+	inLine(false)
+	later, back := make(chan int, 1), make(chan int, 1)
 	go func() {
-		for code := 409; ; {
-			if code, _, _ = d.keyed(t, "POST", pool+"/borrow", body, "later"); code != 409 {
-				later <- code
-				return
-			}
-		}
+		code, _, _ := d.keyed(t, "POST", pool+"/borrow", body, "later")
+		later <- code
 	}()
-	waiting(2)
+	gatewaytest.Eventually(t, "2 in line", func() bool {
+		_, text, _ := d.Do(t, "GET", pool, "")
+		return strings.Contains(text, `"waiting":2`)
+	})
 	_ = gone.Close()
+	inLine(true)
 	var served wire.Lease
-	back := make(chan int, 1)
 	go func() {
-		code := 409
-		for code == 409 {
-			code, served, _ = d.keyed(t, "POST", pool+"/borrow", body, "first")
-		}
+		var code int
+		code, served, _ = d.keyed(t, "POST", pool+"/borrow", body, "first")
 		back <- code
 	}()
-	gatewaytest.Eventually(t, "the repeat waits", func() bool {
-		p, err := store.ReadPool(t.Context(), kvslots.ByID(uuid.MustParse(strings.TrimPrefix(pool, "/l/"))), kvslots.DetailPage{MaxWaiters: 1})
-		return err == nil && len(p.Waiters) == 1 && !p.Waiters[0].Away
-	})
+	inLine(false)
 	d.Do(t, "POST", pool+"/return", `{"lease":"`+holder.Lease.String()+`"}`)
 	if code := <-back; code != 200 || len(later) > 0 {
 		t.Fatalf("the one that came back got %d; the later one was served: %t", code, len(later) > 0)
@@ -146,7 +143,7 @@ func TestPlaceOfABorrowerThatComesBack(t *testing.T) {
 	}
 }
 
-// What is granted to a borrower that has gone is kept for the grace, and then given to the next.
+// Nothing is granted to a borrower that has gone, and its place delays no other one.
 func TestSlotOfABorrowerThatDoesNotComeBack(t *testing.T) {
 	srv := gatewaytest.StartServer(t, natsembed.Config{})
 	store, _ := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{ResumeGrace: time.Second})

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -77,8 +78,10 @@ func TestWatch(t *testing.T) {
 	for i := range want {
 		want[i].Time = want[i].Time.UTC().Truncate(time.Millisecond)
 		want[i].Took = want[i].Took.Round(time.Millisecond)
-		if fmt.Sprintf("%+v", got[i]) != fmt.Sprintf("%+v", want[i]) {
-			t.Errorf("got  %+v\nwant %+v", got[i], want[i])
+		is, err := json.Marshal(got[i])
+		should, _ := json.Marshal(want[i])
+		if err != nil || string(is) != string(should) {
+			t.Errorf("got  %s, %v\nwant %s", is, err, should)
 		}
 	}
 	ended, cancel := context.WithCancelCause(ctx)

@@ -43,5 +43,5 @@ var knownErrors = []error{
 	peer.ErrNoPool, peer.ErrNoSlot, peer.ErrNotHeld, peer.ErrNotOwner, peer.ErrAlreadyReleased, peer.ErrUnavailable, peer.ErrClosed,
 	peer.ErrSessionGone, peer.ErrLimitMismatch, peer.ErrAlreadyEnqueued, peer.ErrNotEnqueued, peer.ErrLeaseExpired, peer.ErrPlaceKept,
 	peer.ErrMaxPools, peer.ErrMaxLocks, peer.ErrMaxWaiters, peer.ErrMaxSessions, peer.ErrMaxSessionsPerOrigin,
-	peer.ErrMaxLocksPerSession, peer.ErrMaxLocksPerOrigin, peer.ErrMaxTombstones, peer.ErrKeyReused, peer.ErrOtherHolder, peer.ErrNoPosition, peer.ErrNotInLine, errCrashed, errHungUp,
+	peer.ErrMaxLocksPerSession, peer.ErrMaxLocksPerOrigin, peer.ErrMaxTombstones, peer.ErrKeyReused, peer.ErrOtherHolder, peer.ErrNoPosition, peer.ErrNotInLine, peer.ErrMaxOut, errCrashed, errHungUp,
 }

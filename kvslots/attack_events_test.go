@@ -20,7 +20,7 @@ type eventReader struct {
 	events int
 	over   []idRange // changes may be missing
 	blind  []period  // when over was
-	last   time.Time // when it has read the last events
+	last   time.Time // of the last event, by the stream leader's clock, which is that of this test
 	leases map[eventKey][]Event
 	joined map[string]Event // by label
 	at     uint64
@@ -91,7 +91,7 @@ func (e *eventReader) add(a *attack, store *cutStore, events []Event, id uint64)
 		if v.ID < e.at {
 			a.ledger.Fail("%s: the event %+v is told after %d", store.name, v, e.at)
 		}
-		e.at = v.ID
+		e.at, e.last = v.ID, v.Time
 		e.events++
 		switch {
 		case v.Type == EventJoined:
@@ -101,7 +101,7 @@ func (e *eventReader) add(a *attack, store *cutStore, events []Event, id uint64)
 			e.leases[key] = append(e.leases[key], v)
 		}
 	}
-	e.at, e.last = max(e.at, id), time.Now()
+	e.at = max(e.at, id)
 }
 
 // covers reports whether the reader must have read the events of an ID.

@@ -212,12 +212,17 @@ func (x *Watcher) begin(revision uint64) {
 
 func (x *Watcher) startOver(revision uint64) { x.over, x.id = true, revision }
 
-// catchUp waits until this Store has seen what was in the bucket when the Watcher was made, and
-// begins again.
+// catchUp waits until this Store has seen what was in the bucket when the Watcher was made, however
+// long it cannot reach it, and begins again.
 func (x *Watcher) catchUp(ctx context.Context) error {
-	_, err := x.store.bucket.Do(ctx, peer.Inspect{})
-	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
-		return err
+	for {
+		_, err := x.store.bucket.Do(ctx, peer.Inspect{})
+		if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+			return err
+		}
+		if !errors.Is(err, ErrUnavailable) {
+			break
+		}
 	}
 	x.store.bucket.WithPeer(func(p *peer.Peer, _ peer.Instant) {
 		w := &x.store.watching

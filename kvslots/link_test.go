@@ -3,10 +3,56 @@
 package kvslots
 
 import (
+	"context"
 	"net"
 	"sync"
+	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
+
+// A watcher that comes to a Store which cannot read the bucket waits for it; it does not start over at
+// a change that it has read already.
+func TestWatchAtAPausedLink(t *testing.T) {
+	srv := natstest.Start(t, "")
+	ahead := openPeers(t, srv, 1)[0]
+	path := new(link)
+	nc, err := nats.Connect(srv.ClientURL(), nats.SetCustomDialer(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	behind, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = behind.Close(context.Background()) })
+	kept := behind.Watch(0)
+	defer kept.Close()
+	nextEvents(t, kept)
+	resume := path.hold()
+	pool := newPool(t, ahead, 1)
+	at := ahead.Watch(0)
+	id := at.ID()
+	at.Close()
+	w := behind.Watch(id)
+	defer w.Close()
+	paused, cancel := context.WithTimeout(t.Context(), 7*time.Second) // longer than a read is waited for
+	defer cancel()
+	events, err := w.Next(paused)
+	resume()
+	if err == nil {
+		t.Fatalf("while the link is paused, after %d: %+v", id, events)
+	}
+	mustBorrow(t, ahead, pool)
+	if e := nextEvents(t, w); e[0].Type != EventGranted {
+		t.Errorf("%+v", e)
+	}
+}
 
 // link dials the connections of a store, which can be cut and paused.
 type link struct {
@@ -43,16 +89,24 @@ func (l *link) cut() {
 
 // pause delays what is sent and received in the next d until d is over.
 func (l *link) pause(d time.Duration) {
-	l.mu.Lock()
-	l.paused = make(chan struct{})
-	l.mu.Unlock()
+	resume := l.hold()
 	time.Sleep(d)
+	resume()
+}
+
+// hold delays what is sent and received until resume is called.
+func (l *link) hold() (resume func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, _ = l.last.Conn.Write(l.last.unsent)
-	l.last.unsent = nil
-	close(l.paused)
-	l.paused = nil
+	l.paused = make(chan struct{})
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		_, _ = l.last.Conn.Write(l.last.unsent)
+		l.last.unsent = nil
+		close(l.paused)
+		l.paused = nil
+	}
 }
 
 func (c *linkConn) Read(b []byte) (int, error) {

@@ -52,9 +52,7 @@ func (a *await) stop(why error) {
 	default:
 		a.why = why
 		a.call.bound(a.p.now.Add(patience))
-		if a.certain {
-			a.step()
-		}
+		a.p.reads.whenLive(a.step)
 	}
 }
 
@@ -91,15 +89,13 @@ func (a *await) look() {
 // its slot there has changed.
 func (p *enqueued) changed(pool, session entry.Hash) {
 	for _, a := range p.awaits[sessionPool{pool, session}] {
-		if a.certain && !a.busy {
-			p.after(0, func() { a.step() })
-		}
+		p.reads.whenLive(a.step)
 	}
 }
 
-// step does what the status of the session's ticket or slot in the view calls for.
+// step does what the status of the session's ticket or slot calls for, in a live view.
 func (a *await) step() {
-	if a.busy || !a.call.isOpen() || a.p.feed.mode != live {
+	if a.busy || !a.certain || !a.call.isOpen() {
 		return
 	}
 	pool := a.p.view.Pool(a.pool.id)
@@ -129,7 +125,7 @@ func (a *await) step() {
 	case e.Status == rules.Spent:
 		a.consume(e.Ticket, func() { a.marked = true }) // step answers ErrLeaseExpired next, unless the session has ended
 	case e.Status == rules.Served && e.Slot.InDoubt(a.p.now):
-		a.p.after(failurePause, func() { a.step() })
+		a.p.after(failurePause, a.step)
 	case e.Status == rules.Served && a.gaveUp():
 		a.decline(e.Slot)
 	case e.Status == rules.Served:

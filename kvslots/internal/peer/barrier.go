@@ -39,13 +39,8 @@ func (q *reads) whenCurrent(c *call, try func()) {
 	q.sendBarrier()
 }
 
-// whenReached calls do when the view is live and has reached a revision.
-func (q *reads) whenReached(revision uint64, do func()) {
-	q.reached.start(&read{fire: do}, revision)
-}
-
 // whenLive calls do when the view is live.
-func (q *reads) whenLive(do func()) { q.whenReached(0, do) }
+func (q *reads) whenLive(do func()) { q.reached.start(&read{fire: do}, 0) }
 
 // answer fires the reads for which the view is ready. They may add others.
 func (q *reads) answer() {
@@ -78,12 +73,12 @@ func (q *reads) sendBarrier() {
 // serve records the revision of a barrier, which its reads wait for.
 func (q *reads) serve(b *barrier, revision uint64) {
 	view := q.k.view
-	q.whenReached(revision, func() {
+	q.reached.start(&read{fire: func() {
 		if q.k.view == view {
 			view.Passed(b.sent)
 			q.k.counters.Read.add(q.k.now.Sub(b.sent))
 		}
-	})
+	}}, revision)
 	for _, r := range b.serves {
 		q.reached.start(r, revision)
 	}

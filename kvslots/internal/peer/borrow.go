@@ -13,7 +13,7 @@ import (
 // naming is what the pools need of the rules for names and for idle pools.
 type naming interface {
 	open(b *borrow, pool *rules.Pool)        // opens a borrow's name
-	restore(ps *poolState, pool *rules.Pool) // ends the closing of an idle pool
+	restore(pool *rules.Pool)                // ends the closing of an idle pool
 	reviewTerms(b *borrow, pool *rules.Pool) // decides about a borrow whose name is open under other terms
 }
 
@@ -341,7 +341,8 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 		b.p.names.open(b, pool)
 		return false
 	case pool.Closing():
-		b.p.names.restore(b.pool, pool)
+		b.p.names.restore(pool)
+		b.pool.markLater()
 		return false
 	}
 	position, ok := b.choose(pool)

@@ -106,18 +106,11 @@ func (c *call) deliver(a Answer) {
 	}
 }
 
-// when calls do if shown returns true, now or when the view is live and as new as
-// now; otherwise it calls not.
-func (c *call) when(shown func() bool, do, not func()) {
-	if c.k.feed.mode == live && shown() {
-		do()
+// decide calls step now if the view is live, and if step returns false, or the view is not live,
+// when it is live and as new as now: then current is set.
+func (c *call) decide(step func(current bool) (decided bool)) {
+	if c.k.feed.mode == live && step(false) {
 		return
 	}
-	c.k.reads.whenCurrent(c, func() {
-		if shown() {
-			do()
-		} else {
-			not()
-		}
-	})
+	c.k.reads.whenCurrent(c, func() { step(true) })
 }

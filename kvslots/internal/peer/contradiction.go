@@ -44,11 +44,11 @@ func (f *feed) suspect(key entry.Key) {
 	if !again && f.mode != loading {
 		at := f.k.now
 		put(&f.suspected, key, at)
-		f.k.after(rebuildPause, func() {
+		f.k.timers.start(&timer{fire: func() {
 			if f.suspected[key] == at {
 				delete(f.suspected, key)
 			}
-		})
+		}}, at.Add(rebuildPause))
 		if f.mode == live {
 			f.k.log(Debug, "view checked", suspicion)
 			f.catchUp(true)

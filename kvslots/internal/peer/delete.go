@@ -8,13 +8,21 @@ import (
 // remove purges a pool's configuration, which ends its leases and its generation, and then
 // its slots and tickets.
 func (p *pools) remove(c *call, r Delete) {
-	c.when(func() bool { return p.view.Pool(r.Pool).Exists() }, func() {
-		generation := p.view.Pool(r.Pool).Generation()
+	c.decide(func(current bool) bool {
+		pool := p.view.Pool(r.Pool)
+		if !pool.Exists() {
+			if current {
+				c.answer(Answer{})
+			}
+			return current
+		}
+		generation := pool.Generation()
 		c.put(p.purgeConfig(r.Pool), func(resolution) {
 			p.clear(r.Pool, generation)
 			c.answer(Answer{})
 		}, func() { p.remove(c, r) })
-	}, func() { c.answer(Answer{}) })
+		return true
+	})
 }
 
 // clear purges the slots and tickets of a generation that has ended.

@@ -57,6 +57,13 @@ func (k *kernel) purge(key entry.Key, revision uint64) entry.Message {
 	return m
 }
 
+// config returns the message that writes a pool's configuration.
+func (k *kernel) config(pool entry.Hash, value entry.ConfigValue) entry.Message {
+	key := rules.ConfigKey(pool)
+	revision, _ := k.view.Latest(key)
+	return entry.NewMessage(key, value, revision, 0)
+}
+
 // purgeConfig returns the message that ends a pool.
 func (k *kernel) purgeConfig(pool entry.Hash) entry.Message {
 	key := rules.ConfigKey(pool)

@@ -1,31 +1,24 @@
 package peer
 
-import (
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/internal/rules"
-)
+import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
 // evict ends the lease of a position for an operator, who has seen it with its fence.
 func (p *pools) evict(c *call, r Evict) {
-	held := func() (*rules.Slot, error) {
+	c.decide(func(current bool) bool {
 		pool := p.view.Pool(r.Pool)
-		s := pool.Slot(r.Position)
-		switch {
+		switch s := pool.Slot(r.Position); {
+		case s != nil && s.Live() && s.Fence == r.Fence:
+			h := Held{Pool: r.Pool, Lease: s.Value.Lease, Fence: s.Fence}
+			h.end(c, entry.Evicted, Answer{Detail: &PoolDetail{PoolStats: statsOf(pool, p.now), Holders: []HolderStats{holderOf(s, p.now)}}})
+		case !current:
+			return false
 		case !pool.Exists():
-			return nil, ErrNoPool
+			c.answer(Answer{Err: ErrNoPool})
 		case s == nil || !s.Live():
-			return nil, ErrNotHeld
-		case s.Fence != r.Fence:
-			return nil, ErrOtherHolder
+			c.answer(Answer{Err: ErrNotHeld})
+		default:
+			c.answer(Answer{Err: ErrOtherHolder})
 		}
-		return s, nil
-	}
-	c.when(func() bool { s, _ := held(); return s != nil }, func() {
-		s, _ := held()
-		h := Held{Pool: r.Pool, Lease: s.Value.Lease, Fence: s.Fence}
-		h.end(c, entry.Evicted, Answer{Detail: &PoolDetail{PoolStats: statsOf(s.Pool, p.now), Holders: []HolderStats{holderOf(s, p.now)}}})
-	}, func() {
-		_, err := held()
-		c.answer(Answer{Err: err})
+		return true
 	})
 }

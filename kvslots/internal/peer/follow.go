@@ -36,7 +36,7 @@ func (p *follows) begin(c *call, r Follow) {
 		}
 		c.answer(a)
 	})
-	if p.feed.mode != live || f.over() != nil {
+	if f.over() != nil {
 		f.look()
 	}
 }

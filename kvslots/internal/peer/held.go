@@ -25,19 +25,15 @@ func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
 	if !c.isOpen() { // its write has had an outcome after its answer, ErrUnavailable
 		return
 	}
-	found := func(s *rules.Slot) {
-		c.purgeTicket(s, func() { do(s) }, func() { h.withLease(c, do, gone) })
-	}
-	if s, err := h.find(c.k); err == nil && c.k.feed.mode == live {
-		found(s)
-		return
-	}
-	c.k.reads.whenCurrent(c, func() {
-		if s, err := h.find(c.k); err == nil {
-			found(s)
-		} else {
+	c.decide(func(current bool) bool {
+		s, err := h.find(c.k)
+		switch {
+		case err == nil:
+			c.purgeTicket(s, func() { do(s) }, func() { h.withLease(c, do, gone) })
+		case current:
 			gone(err)
 		}
+		return err == nil
 	})
 }
 

@@ -30,51 +30,42 @@ type idleCloser struct {
 	timer timer
 }
 
-// writeConfig writes the configuration of a pool. One such write is pending at a time.
-// When its outcome is known, the pool is advanced. A write with unknown outcome is not
-// undone: if it takes effect later, it leaves an idle name, or a closing that any peer
-// finishes.
-func (n *names) writeConfig(ps *poolState, value entry.ConfigValue) {
-	key := rules.ConfigKey(ps.id)
-	revision, _ := n.view.Latest(key)
-	n.sendConfig(ps, entry.NewMessage(key, value, revision, 0), func() {})
-}
-
-func (n *names) sendConfig(ps *poolState, m entry.Message, done func()) {
-	w := n.writes.put(m, nil)
-	ps.config = w
-	w.settled = func(r resolution) {
-		if r.result == written {
+// writeConfig writes the configuration of a pool, or purges it, and advances the pool when the
+// outcome is known. A write with unknown outcome is not undone: if it takes effect later, it leaves
+// an idle name, or a closing that any peer finishes.
+func (n *names) writeConfig(m entry.Message, done func()) {
+	n.writes.put(m, func(r resolution) {
+		ps := n.of(m.Key.Pool)
+		switch {
+		case r.result == written:
 			done()
-		}
-		if ps.config != w {
-			return
-		}
-		if r.result != written && !r.learnt {
+		case !r.learnt:
 			ps.pause(failurePause)
 		}
-		ps.config = nil
 		ps.mark()
-	}
+	})
 }
+
+// setsConfig reports whether this peer is writing the configuration of a pool.
+func (p *pools) setsConfig(id entry.Hash) bool { return p.writes.byKey[rules.ConfigKey(id)] != nil }
 
 // restore ends a closing: slots may be taken again.
-func (n *names) restore(ps *poolState, pool *rules.Pool) {
-	if ps.config == nil {
-		n.setClosing(ps, pool, false)
+func (n *names) restore(pool *rules.Pool) {
+	if !n.setsConfig(pool.ID) {
+		n.setClosing(pool, false)
 	}
 }
 
-func (n *names) setClosing(ps *poolState, pool *rules.Pool, closing bool) {
+func (n *names) setClosing(pool *rules.Pool, closing bool) {
 	value := pool.Config
 	value.Closing = closing
-	n.writeConfig(ps, value)
+	n.writeConfig(n.config(pool.ID, value), func() {})
 }
 
 // finishClosing removes an idle pool that is being closed.
-func (n *names) finishClosing(ps *poolState, pool *rules.Pool) {
+func (n *names) finishClosing(pool *rules.Pool) {
 	registered := !pool.Terms().Named()
-	n.sendConfig(ps, n.purgeConfig(ps.id), func() {
+	n.writeConfig(n.purgeConfig(pool.ID), func() {
 		if registered {
 			n.counters.IdlePools++
 		}
@@ -100,7 +91,7 @@ func (i *idlers) due(now Instant) bool {
 
 // run finishes closings and begins to close idle pools.
 func (c *idleCloser) run() {
-	if c.n.feed.mode != live || c.n.stopping || c.n.self.revision == 0 {
+	if c.n.stopping || c.n.self.revision == 0 {
 		return
 	}
 	c.finish()
@@ -125,7 +116,7 @@ func (c *idleCloser) plan() {
 		}
 	}
 	if from != never && (c.timer.index == 0 || from.Add(closerDelay) < c.timer.at) {
-		c.timer.fire = c.run
+		c.timer.fire = func() { c.n.reads.whenLive(c.run) }
 		c.n.timers.start(&c.timer, from.Add(time.Duration(c.n.random.Int64N(int64(closerDelay)))))
 	}
 }
@@ -134,13 +125,12 @@ func (c *idleCloser) plan() {
 func (c *idleCloser) finish() {
 	for _, pool := range c.n.view.Closings() {
 		ps := c.n.byID[pool.ID]
-		if ps != nil && (ps.config != nil || len(ps.queue) > 0) {
-			continue // a borrow is deciding about the pool
-		}
-		if ps = c.n.of(pool.ID); c.mustRestore(pool) {
-			c.n.restore(ps, pool)
-		} else {
-			c.n.finishClosing(ps, pool)
+		switch {
+		case c.n.setsConfig(pool.ID), ps != nil && len(ps.queue) > 0: // a borrow is deciding about the pool
+		case c.mustRestore(pool):
+			c.n.restore(pool)
+		default:
+			c.n.finishClosing(pool)
 		}
 	}
 }
@@ -157,8 +147,8 @@ func (c *idleCloser) mustRestore(pool *rules.Pool) bool {
 func (c *idleCloser) begin(i *idlers) {
 	for n := len(c.n.view.Closings()); n < maxClosings && i.due(c.n.now); n++ {
 		pool, _ := i.First()
-		if c.n.byID[pool.ID] == nil {
-			c.n.setClosing(c.n.of(pool.ID), pool, true)
+		if c.n.byID[pool.ID] == nil && !c.n.setsConfig(pool.ID) {
+			c.n.setClosing(pool, true)
 		}
 		i.Defer(pool, c.n.now.Add(min(0, idleTime-i.time))) // tried again after idleTime at the latest
 	}

@@ -28,5 +28,5 @@ func (p *pools) whenCertain(c *call, id entry.Hash, do func(*rules.Pool)) {
 		do(pool)
 		return
 	}
-	c.afterLive(inFlightPause, func() { p.whenCertain(c, id, do) })
+	c.after(inFlightPause, func() { p.whenCertain(c, id, do) })
 }

@@ -22,15 +22,16 @@ type names struct {
 func (n *names) open(b *borrow, pool *rules.Pool) {
 	ps, s := b.pool, pool.Slot(0)
 	switch {
-	case ps.config != nil:
+	case n.setsConfig(ps.id):
+		ps.markLater()
 	case pool.Exists() && pool.InUseOrWaited():
-		n.restore(ps, pool)
+		n.restore(pool)
 	case s != nil && s.Taken:
 		ps.sweep(s)
 	default:
 		generation := n.randomNumber()
 		_, origin := b.holders()
-		n.writeConfig(ps, entry.ConfigValue{Count: b.terms.Limit, Generation: generation, Origin: origin, Terms: b.terms})
+		n.writeConfig(n.config(ps.id, entry.ConfigValue{Count: b.terms.Limit, Generation: generation, Origin: origin, Terms: b.terms}), func() {})
 		b.sendClaim(s, 0, generation)
 	}
 }
@@ -45,18 +46,19 @@ func (n *names) reviewTerms(b *borrow, pool *rules.Pool) {
 		b.refuseBy = n.now.Add(refuseGrace)
 	}
 	switch {
-	case ps.config != nil:
+	case n.setsConfig(ps.id):
+		ps.markLater()
 	case pool.InDoubt(n.now) && n.now < b.refuseBy:
 		ps.markLater()
 	case pool.InUseOrWaited() && pool.Closing():
-		n.restore(ps, pool)
+		n.restore(pool)
 	case pool.InUseOrWaited(), !pool.Closing() && b.closedAt != 0 && b.closedAt != latest:
 		b.finish(Answer{Err: ErrLimitMismatch})
 	case !ps.mayChoose() || n.self.revision == 0:
 		ps.markLater()
 	case !pool.Closing():
 		b.closedAt = latest
-		n.setClosing(ps, pool, true)
+		n.setClosing(pool, true)
 	default:
 		b.closedAt = latest
 		if n.open(b, pool); b.phase == arrived {

@@ -24,7 +24,6 @@ type poolState struct {
 	tickets    map[entry.Key]*borrow
 	promoting  map[uint64]*borrow     // by the place of the enqueued ticket
 	requests   map[entry.Hash]*borrow // by the request key
-	config     *write                 // the pending write of the configuration, if any
 	generation uint64                 // of the pool, when its borrows were last looked at
 	pausedTill Instant                // no position is chosen before
 	ticketNumbers
@@ -108,7 +107,7 @@ func (ps *poolState) mark() {
 
 // tidy forgets the state of a pool for which nothing is pending.
 func (ps *poolState) tidy() {
-	if ps.users+len(ps.tickets)+len(ps.flight.Purges) == 0 && ps.config == nil && !ps.dirty && ps.p.byID[ps.id] == ps {
+	if ps.users+len(ps.tickets)+len(ps.flight.Purges) == 0 && !ps.dirty && ps.p.byID[ps.id] == ps {
 		delete(ps.p.byID, ps.id)
 		if len(ps.claims)+len(ps.queue)+len(ps.flight.Claims)+ps.flight.Joining == 0 && len(ps.p.spare) < maxSpare {
 			ps.p.spare = append(ps.p.spare, ps.poolMemory)

@@ -93,17 +93,12 @@ func (q *eventQueue[R]) drain() []*event[R] {
 
 type timer = event[Instant]
 
-func (k *kernel) after(d time.Duration, do func()) { k.timers.start(&timer{fire: do}, k.now.Add(d)) }
+// after calls do when d has passed and the view is live.
+func (k *kernel) after(d time.Duration, do func()) { k.later(d, &read{fire: do}) }
 
-// after calls do when d has passed, unless the call is answered by then.
-func (c *call) after(d time.Duration, do func()) {
-	c.k.timers.start(&timer{call: c, fire: do}, c.k.now.Add(d))
-}
+// after calls do when d has passed and the view is live, unless the call is answered by then.
+func (c *call) after(d time.Duration, do func()) { c.k.later(d, &read{call: c, fire: do}) }
 
-// afterLive calls do when d has passed and the view is live, unless the call is answered
-// by then.
-func (c *call) afterLive(d time.Duration, do func()) {
-	c.after(d, func() {
-		c.k.reads.reached.start(&read{call: c, fire: do}, 0)
-	})
+func (k *kernel) later(d time.Duration, r *read) {
+	k.timers.start(&timer{call: r.call, fire: func() { k.reads.reached.start(r, 0) }}, k.now.Add(d))
 }

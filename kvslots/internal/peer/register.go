@@ -17,31 +17,27 @@ const idleNoted = time.Second
 // call shows that it is up to date, or that the cap on pools leaves no room. The answer is
 // the state after the write.
 func (p *pools) register(c *call, r Register) {
-	c.when(func() bool { return r.mayWrite(p) }, func() { r.write(p, c) }, func() { r.review(p, c) })
+	c.decide(func(current bool) bool { return r.step(p, c, current) })
 }
 
-// mayWrite reports whether something has to be written, and the caps allow it.
-func (r Register) mayWrite(p *pools) bool {
+func (r Register) step(p *pools, c *call, current bool) (decided bool) {
 	pool := p.view.Pool(r.Pool)
 	waits, err := r.reached(p)
-	return !r.reuses(pool) && !r.isUpToDate(p, pool) && (pool.Exists() || !waits && err == nil)
-}
-
-// review decides about a registration in a view that is live and as new as the request.
-func (r Register) review(p *pools, c *call) {
-	pool := p.view.Pool(r.Pool)
-	switch _, err := r.reached(p); {
+	switch {
+	case !r.reuses(pool) && !r.isUpToDate(p, pool) && (pool.Exists() || !waits && err == nil):
+		r.write(p, c)
+	case !current:
+		return false
 	case r.reuses(pool):
 		c.answer(Answer{Err: ErrKeyReused})
-	case r.mayWrite(p):
-		r.write(p, c)
 	case pool.Exists():
 		p.answerState(c, r.Pool, Answer{})
 	case err != nil:
 		c.answer(Answer{Err: err})
 	default:
-		c.afterLive(failurePause, func() { r.review(p, c) })
+		c.after(failurePause, func() { r.step(p, c, true) })
 	}
+	return true
 }
 
 func (r Register) write(p *pools, c *call) {
@@ -57,15 +53,13 @@ func (r Register) write(p *pools, c *call) {
 	if opens {
 		value.Generation, value.Origin = p.randomNumber(), r.Origin
 	}
-	var limits []limit
-	if opens {
-		limits = r.limits(p)
-	}
-	w := p.writePool(c, r.Pool, value, func(resolution) {
+	w := c.put(p.config(r.Pool, value), func(resolution) {
 		gone := Answer{State: State{Count: r.Count}} // deleted since: answer as for a pool without leases
 		p.answerState(c, r.Pool, gone)
 	}, func() { p.register(c, r) })
-	w.charge(limits)
+	if opens {
+		w.charge(r.limits(p))
+	}
 }
 
 // maxRequests is how many registrations with a request key a pool remembers, so that a repeat of
@@ -141,12 +135,4 @@ func (r Register) limits(p *pools) []limit {
 		return []limit{all}
 	}
 	return []limit{all, {quota{ofPools, r.Origin}, p.cfg.MaxPoolsPerOrigin, p.view.RegisteredBy(r.Origin), ErrMaxPools}}
-}
-
-// writePool writes the configuration of a pool. It calls then when the view has reached
-// the write, or again if the write was refused.
-func (p *pools) writePool(c *call, id entry.Hash, value entry.ConfigValue, then func(resolution), again func()) *write {
-	key := rules.ConfigKey(id)
-	expected, _ := p.view.Latest(key)
-	return c.put(entry.NewMessage(key, value, expected, 0), then, again)
 }

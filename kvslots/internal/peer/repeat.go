@@ -37,7 +37,7 @@ func (p *pools) refuseReused(c *call, pool entry.Hash, w wish, wait time.Duratio
 func (p *pools) noteRequested(e *entry.Entry) {
 	if ps := p.byID[e.Key.Pool]; ps != nil && !e.Slot.Request.IsZero() {
 		if b := ps.requests[e.Slot.Request]; b != nil {
-			b.lookForSlot()
+			b.p.reads.whenLive(b.lookForSlot)
 		}
 	}
 }
@@ -46,10 +46,6 @@ func (p *pools) noteRequested(e *entry.Entry) {
 // while the slot's claim may still be withdrawn.
 func (b *borrow) lookForSlot() {
 	if b.phase != waiting || b.request.IsZero() || b.enqueued() {
-		return
-	}
-	if b.p.feed.mode != live {
-		b.p.reads.whenLive(b.lookForSlot)
 		return
 	}
 	pool := b.p.view.Pool(b.pool.id)

@@ -212,23 +212,21 @@ func (p *sessions) ping(c *call, r Ping) {
 }
 
 func (p *sessions) begin(c *call, r CreateSession) {
-	c.when(func() bool {
-		waits, err := r.reached(p)
-		return !waits && err == nil
-	}, func() { r.create(p, c) }, func() { r.review(p, c) })
+	c.decide(func(current bool) bool { return r.step(p, c, current) })
 }
 
-// review decides about a session at a cap, in a view that is live and as new as the
-// request.
-func (r CreateSession) review(p *sessions, c *call) {
+func (r CreateSession) step(p *sessions, c *call, current bool) (decided bool) {
 	switch waits, err := r.reached(p); {
-	case waits:
-		c.afterLive(failurePause, func() { r.review(p, c) })
-	case err != nil:
-		c.answer(Answer{Err: err})
-	default:
+	case !waits && err == nil:
 		r.create(p, c)
+	case !current:
+		return false
+	case waits:
+		c.after(failurePause, func() { r.step(p, c, true) })
+	default:
+		c.answer(Answer{Err: err})
 	}
+	return true
 }
 
 func (r CreateSession) create(p *sessions, c *call) {

@@ -6,12 +6,20 @@ import (
 )
 
 func (p *sessions) end(c *call, r EndSession) {
-	c.when(func() bool { return p.view.Alive(r.Session) }, func() {
-		c.put(p.purge(rules.SessionKey(r.Session), p.view.Session(r.Session).Revision), func(resolution) {
+	c.decide(func(current bool) bool {
+		s := p.view.Session(r.Session)
+		if !s.Alive() {
+			if current {
+				c.answer(Answer{Err: ErrSessionGone})
+			}
+			return current
+		}
+		c.put(p.purge(rules.SessionKey(r.Session), s.Revision), func(resolution) {
 			p.clear(r.Session)
 			c.answer(Answer{})
 		}, func() { p.end(c, r) })
-	}, func() { c.answer(Answer{Err: ErrSessionGone}) })
+		return true
+	})
 }
 
 // expire ends a session whose idle time is over. It first sends a barrier, and

@@ -8,35 +8,36 @@ import (
 // setOut writes a pool's configuration, unless a view that is live and as new as the call shows
 // that it says so already, or that a cap on names forbids it.
 func (p *pools) setOut(c *call, r SetOut) {
-	c.when(func() bool { return r.mayWrite(p) }, func() { r.write(p, c) }, func() { r.review(p, c) })
+	c.decide(func(current bool) bool { return r.step(p, c, current) })
 }
 
-// review decides about the call in a view that is live and as new as the call.
-func (r SetOut) review(p *pools, c *call) {
+func (r SetOut) step(p *pools, c *call, current bool) (decided bool) {
 	pool := p.view.Pool(r.Pool)
+	changes := r.changes(pool)
 	waits, err := r.reached(p, pool)
 	switch {
-	case r.mayWrite(p):
+	case changes && !waits && err == nil:
 		r.write(p, c)
+	case !current:
+		return false
 	case pool.Exists() && r.Position >= pool.Size() && !r.InService:
 		c.answer(Answer{Err: ErrNoPosition})
-	case !r.changes(pool):
+	case !changes:
 		p.answerState(c, r.Pool, Answer{Err: ErrNoPool})
 	case waits:
-		c.afterLive(failurePause, func() { r.review(p, c) })
+		c.after(failurePause, func() { r.step(p, c, true) })
 	default:
 		c.answer(Answer{Err: err})
 	}
+	return true
 }
 
 func (r SetOut) write(p *pools, c *call) {
 	pool := p.view.Pool(r.Pool)
-	value := r.value(pool)
-	limits := r.limits(p, pool)
-	w := p.writePool(c, r.Pool, value, func(resolution) {
+	w := c.put(p.config(r.Pool, r.value(pool)), func(resolution) {
 		p.answerState(c, r.Pool, Answer{Err: ErrNoPool})
 	}, func() { p.setOut(c, r) })
-	w.charge(limits)
+	w.charge(r.limits(p, pool))
 }
 
 func (r SetOut) value(pool *rules.Pool) entry.ConfigValue {
@@ -46,12 +47,6 @@ func (r SetOut) value(pool *rules.Pool) entry.ConfigValue {
 	}
 	value.Closing = false
 	return value
-}
-
-func (r SetOut) mayWrite(p *pools) bool {
-	pool := p.view.Pool(r.Pool)
-	waits, err := r.reached(p, pool)
-	return r.changes(pool) && !waits && err == nil
 }
 
 // changes reports whether something has to be written. A position that the pool no longer has

@@ -190,7 +190,7 @@ func (b *borrow) admit(e *entry.Entry) {
 	}
 	b.queued = true
 	b.to(waiting)
-	b.checkGeneration()
+	b.p.reads.whenLive(b.checkGeneration)
 }
 
 // checkGeneration checks that the ticket of a borrow that was just admitted is of the pool's
@@ -201,14 +201,11 @@ func (b *borrow) checkGeneration() {
 	}
 	pool := b.p.view.Pool(b.pool.id)
 	switch {
-	case !b.p.view.Live:
-		b.p.reads.whenLive(func() { b.checkGeneration() })
-		return
 	case pool.Generation() != b.generation:
 		b.restart()
 		return
 	case pool.Closing(): // the ticket makes a peer restore it
-		b.p.after(failurePause, func() { b.checkGeneration() })
+		b.p.after(failurePause, b.checkGeneration)
 		return
 	case len(b.callers) == 0:
 		b.sendAway()

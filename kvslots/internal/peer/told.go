@@ -78,7 +78,7 @@ func (k *kernel) takeBack(a *Answer) {
 // purgeUntold purges a slot that was written again for a repeat whose caller has gone, if no
 // caller knows of its lease.
 func (k *kernel) purgeUntold(s *rules.Slot) {
-	if _, untold := k.untold[s.Value.Lease]; untold && k.feed.mode == live {
+	if _, untold := k.untold[s.Value.Lease]; untold {
 		k.writes.discard(rules.SlotKey(s.Pool.ID, s.Position), s.Revision, nil)
 	}
 }

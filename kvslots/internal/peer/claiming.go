@@ -36,7 +36,6 @@ func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool 
 		}
 		expected = s.Revision
 	}
-	put(&ps.flight.Claims, position, b.ticket.place)
 	b.to(claiming)
 	b.generation = generation
 	number, lease, nonce := b.nextLease()
@@ -52,7 +51,7 @@ func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool 
 	b.charge(w)
 	c := claim{position: position, number: number, write: w}
 	b.claim = c
-	put(&ps.claims, position, w)
+	put(&ps.flight.Claims, position, rules.Claim{Place: b.ticket.place, Author: w.msg.Author})
 	w.settled = func(r resolution) { b.claimSettled(c, r) }
 	w.again = func() { c.landed(ps) } // unanswered for so long that other borrows may claim the position
 	return true
@@ -70,8 +69,7 @@ func (b *borrow) nextLease() (n int, lease, nonce entry.Hash) {
 
 // landed stops counting a claim as in flight, unless another one is in flight there.
 func (c *claim) landed(ps *poolState) {
-	if ps.claims[c.position] == c.write {
-		delete(ps.claims, c.position)
+	if ps.flight.Claims[c.position].Author == c.write.msg.Author {
 		delete(ps.flight.Claims, c.position)
 		ps.mark()
 	}

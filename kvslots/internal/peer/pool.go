@@ -57,8 +57,7 @@ const maxSpare = 64
 // borrow of such a pool uses them again: otherwise they are 7 of its allocations.
 type poolMemory struct {
 	flight rules.InFlight
-	queue  []*borrow      // in order of arrival; advance drops those of another phase
-	claims map[int]*write // the latest in flight, by position
+	queue  []*borrow // in order of arrival; advance drops those of another phase
 }
 
 // of returns the pending work for a pool; it begins with none.
@@ -109,7 +108,7 @@ func (ps *poolState) mark() {
 func (ps *poolState) tidy() {
 	if ps.users+len(ps.tickets)+len(ps.flight.Purges) == 0 && !ps.dirty && ps.p.byID[ps.id] == ps {
 		delete(ps.p.byID, ps.id)
-		if len(ps.claims)+len(ps.queue)+len(ps.flight.Claims)+ps.flight.Joining == 0 && len(ps.p.spare) < maxSpare {
+		if len(ps.queue)+len(ps.flight.Claims)+ps.flight.Joining == 0 && len(ps.p.spare) < maxSpare {
 			ps.p.spare = append(ps.p.spare, ps.poolMemory)
 			ps.poolMemory = poolMemory{}
 		}

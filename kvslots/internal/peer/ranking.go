@@ -14,18 +14,6 @@ func (x Cursor) compare(y Cursor) int {
 	return cmp.Or(cmp.Compare(y.Measure, x.Measure), bytes.Compare(x.Pool[:], y.Pool[:]))
 }
 
-func (o Order) measure(p *rules.Pool, now Instant) uint64 {
-	switch o {
-	case ByOldestWait:
-		return uint64(oldestWait(p, now))
-	case ByInUse:
-		return uint64(p.InUse())
-	case ByExpired:
-		return uint64(p.Expired(now))
-	}
-	return uint64(p.Waiting())<<32 | uint64(p.InUse())
-}
-
 // CursorOf returns the position of a pool in an order.
 func (o Order) CursorOf(s *PoolStats) Cursor {
 	switch o {
@@ -45,33 +33,27 @@ func (k *kernel) readPools(c *call, r ReadPools) {
 
 // read looks at every pool once, and keeps the first that it is to return.
 func (r *ReadPools) read(v *rules.View, now Instant) *Stats {
-	type ranked struct {
-		Cursor
-		pool *rules.Pool
-	}
-	var first []ranked
+	var first []PoolStats
 	match := strings.ToLower(r.Match)
+	compare := func(x PoolStats, y Cursor) int { return r.Order.CursorOf(&x).compare(y) }
 	for p := range v.EachInUse {
-		x := ranked{Cursor{r.Order.measure(p, now), p.ID}, p}
-		if r.After != (Cursor{}) && x.compare(r.After) <= 0 || r.Waited && p.WaitingUpTo(1) == 0 || !matches(p, match) {
+		x := statsOf(p, now)
+		at := r.Order.CursorOf(&x)
+		if r.After != (Cursor{}) && at.compare(r.After) <= 0 || r.Waited && x.State.Waiting == 0 || !matches(&x, match) {
 			continue
 		}
-		if full := len(first) > r.Max; full && x.compare(first[r.Max].Cursor) >= 0 {
+		if full := len(first) > r.Max; full && at.compare(r.Order.CursorOf(&first[r.Max])) >= 0 {
 			continue
 		} else if full {
 			first = first[:r.Max]
 		}
-		i, _ := slices.BinarySearchFunc(first, x, func(a, b ranked) int { return a.compare(b.Cursor) })
+		i, _ := slices.BinarySearchFunc(first, at, compare)
 		first = slices.Insert(first, i, x)
 	}
-	stats := &Stats{More: len(first) > r.Max}
-	for _, x := range first[:min(len(first), r.Max)] {
-		stats.Pools = append(stats.Pools, statsOf(x.pool, now))
-	}
-	return stats
+	return &Stats{Pools: first[:min(len(first), r.Max)], More: len(first) > r.Max}
 }
 
-func matches(p *rules.Pool, lower string) bool {
-	return lower == "" || strings.Contains(strings.ToLower(p.Config.Title), lower) ||
-		strings.Contains(strings.ToLower(p.Terms().Name), lower) || strings.HasPrefix(p.ID.String(), lower)
+func matches(s *PoolStats, lower string) bool {
+	return lower == "" || strings.Contains(strings.ToLower(s.Title), lower) ||
+		strings.Contains(strings.ToLower(s.Terms.Name), lower) || strings.HasPrefix(s.Pool.String(), lower)
 }

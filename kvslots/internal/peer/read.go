@@ -8,28 +8,26 @@ import (
 // The reads of one pool take a time that depends on what the pool holds, not on the bucket.
 
 func (p *pools) readPool(c *call, r ReadPool) {
-	p.whenPool(c, r.Pool, func(pool *rules.Pool) {
-		d := &PoolDetail{PoolStats: statsOf(pool, p.now)}
-		for s := range pool.Slots {
-			switch {
-			case !s.Live() || s.Position < r.From:
-			case len(d.Holders) < r.MaxHolders:
-				d.Holders = append(d.Holders, holderOf(s, p.now))
-			default:
-				d.MoreHolders = true
-			}
+	p.whenPool(c, r.Pool, func(pool *rules.Pool) { c.answer(Answer{Detail: r.read(pool, p.now)}) })
+}
+
+func (r *ReadPool) read(pool *rules.Pool, now Instant) *PoolDetail {
+	d := &PoolDetail{PoolStats: statsOf(pool, now)}
+	for s := range pool.Slots {
+		switch {
+		case !s.Live() || s.Position < r.From:
+		case len(d.Holders) < r.MaxHolders:
+			d.Holders = append(d.Holders, holderOf(s, now))
+		default:
+			d.MoreHolders = true
 		}
-		place := 0
-		for t := range pool.Tickets {
-			if !t.Stands() {
-				continue
-			}
-			if place++; place > r.After && len(d.Waiters) < r.MaxWaiters {
-				d.Waiters = append(d.Waiters, waiterOf(t, place, p.now))
-			}
+	}
+	for place, t := range pool.Line {
+		if place > r.After && len(d.Waiters) < r.MaxWaiters {
+			d.Waiters = append(d.Waiters, waiterOf(t, place, now))
 		}
-		c.answer(Answer{Detail: d})
-	})
+	}
+	return d
 }
 
 // whenPool calls do with a pool that exists, when the view is live and as new as now and no
@@ -65,12 +63,8 @@ func (p *pools) readPlace(c *call, r ReadPlace) {
 			c.answer(Answer{Detail: d})
 			return
 		}
-		place := 0
-		for t := range pool.Tickets {
-			if !t.Stands() {
-				continue
-			}
-			if place++; t.Value.Request == r.Request && !r.Request.IsZero() {
+		for place, t := range pool.Line {
+			if t.Value.Request == r.Request && !r.Request.IsZero() {
 				d.Waiters = []WaiterStats{waiterOf(t, place, p.now)}
 				c.answer(Answer{Detail: d})
 				return

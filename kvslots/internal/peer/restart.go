@@ -11,7 +11,7 @@ func (p *pools) restart() {
 			ps.promoting[place].finish(Answer{Err: ErrUnavailable})
 		}
 		ps.flight = rules.InFlight{}
-		ps.claims, ps.tickets, ps.promoting = nil, nil, nil
+		ps.tickets, ps.promoting = nil, nil
 		ps.generation = 0
 		ps.nextNumber, ps.freeNumbers = 0, nil
 	}

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -16,8 +17,9 @@ func (k *kernel) readStats(c *call, r ReadStats) {
 // readStats reads the stats from the view, in a time that depends on what it returns.
 func readStats(r ReadStats, v *rules.View, now Instant) *Stats {
 	stats := &Stats{Sessions: v.Clients}
+	all := ReadPool{MaxHolders: math.MaxInt, MaxWaiters: math.MaxInt}
 	for _, pool := range v.NamesInUse() {
-		stats.Names = append(stats.Names, *detailOf(pool, now))
+		stats.Names = append(stats.Names, *all.read(pool, now))
 	}
 	for pool, since := range v.IdleNames.Each {
 		if idle := now.Sub(since); idle < idleTime {
@@ -47,28 +49,10 @@ func statsOf(p *rules.Pool, now Instant) PoolStats {
 }
 
 func oldestWait(pool *rules.Pool, now Instant) time.Duration {
-	for t := range pool.Tickets {
-		if t.Stands() {
-			return max(0, now.Sub(t.Seen))
-		}
+	for _, t := range pool.Line {
+		return max(0, now.Sub(t.Seen))
 	}
 	return 0
-}
-
-// detailOf returns all about a pool.
-func detailOf(p *rules.Pool, now Instant) *PoolDetail {
-	d := &PoolDetail{PoolStats: statsOf(p, now)}
-	for s := range p.Slots {
-		if s.Live() {
-			d.Holders = append(d.Holders, holderOf(s, now))
-		}
-	}
-	for t := range p.Tickets {
-		if t.Stands() {
-			d.Waiters = append(d.Waiters, waiterOf(t, len(d.Waiters)+1, now))
-		}
-	}
-	return d
 }
 
 func holderOf(s *rules.Slot, now Instant) HolderStats {

@@ -175,6 +175,18 @@ func (p *Pool) TicketAt(key entry.Key) *Ticket {
 // Tickets iterates over the tickets of the line, in order of place.
 func (p *Pool) Tickets(yield func(*Ticket) bool) { slices.Values(p.line.tickets)(yield) }
 
+// Line iterates over the tickets that stand in the line, with their places from 1.
+func (p *Pool) Line(yield func(int, *Ticket) bool) {
+	place := 0
+	for _, t := range p.line.tickets {
+		if t.Stands() {
+			if place++; !yield(place, t) {
+				return
+			}
+		}
+	}
+}
+
 // Able returns the tickets for which there is a permit and which a peer may claim for. Tickets that
 // are passed over use no permit, and are included. The slice is valid until the next change of
 // the view.

@@ -258,8 +258,8 @@ func (n *naive) passOver(now rules.Instant) {
 // one has taken one. The peer's writes in flight count as written.
 func (n *naive) choose(pool entry.Hash, at uint64, own *rules.InFlight) (position int, ok bool) {
 	busy, served := n.busy(pool), map[uint64]bool{}
-	for i, t := range own.Claims {
-		busy[i], served[t] = true, true
+	for i, c := range own.Claims {
+		busy[i], served[c.Place] = true, true
 	}
 	before := 0
 	if at == 0 {

@@ -103,10 +103,7 @@ func (v *View) settleTotals(p *Pool) {
 // them was written.
 func (v *View) Lines() (waiting int, oldest Instant) {
 	for _, p := range v.sets[hasLine] {
-		for _, t := range p.line.tickets {
-			if !t.Stands() {
-				continue
-			}
+		for _, t := range p.Line {
 			if waiting == 0 || t.Seen < oldest {
 				oldest = t.Seen
 			}

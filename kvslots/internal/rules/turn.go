@@ -4,9 +4,15 @@ import "math"
 
 // InFlight holds a peer's writes to one pool that its view does not show yet.
 type InFlight struct {
-	Claims  map[int]uint64 // for each position claimed, the place of the claim's ticket, or 0
+	Claims  map[int]Claim  // by the position claimed
 	Joining int            // the number of new tickets
 	Purges  map[int]uint64 // for each position purged, the revision that the purge expects
+}
+
+// Claim is a claim in flight.
+type Claim struct {
+	Place  uint64 // of its ticket, or 0
+	Author uint64 // see entry.Entry
 }
 
 // Full reports whether no permit is left.
@@ -56,8 +62,8 @@ func (p *Pool) rank(t *Ticket, own *InFlight) (free, before int) {
 
 // claims reports whether a claim in flight names the ticket of a place.
 func (f *InFlight) claims(place uint64) bool {
-	for _, t := range f.Claims {
-		if t == place {
+	for _, c := range f.Claims {
+		if c.Place == place {
 			return true
 		}
 	}

@@ -174,9 +174,9 @@ func (h *history) checkLine(p *rules.Pool) {
 }
 
 func (h *history) checkChoice(p *rules.Pool) {
-	flight := rules.InFlight{Claims: map[int]uint64{}}
+	flight := rules.InFlight{Claims: map[int]rules.Claim{}}
 	for range rapid.IntRange(0, 2).Draw(h.t, "claims in flight") {
-		flight.Claims[rapid.IntRange(0, historySlots).Draw(h.t, "position")] = h.drawPlace(p.ID)
+		flight.Claims[rapid.IntRange(0, historySlots).Draw(h.t, "position")] = rules.Claim{Place: h.drawPlace(p.ID)}
 	}
 	flight.Joining = rapid.SampledFrom([]int{0, 0, 1}).Draw(h.t, "joining")
 	for _, at := range []uint64{0, h.drawPlace(p.ID)} {

@@ -71,18 +71,30 @@ func TestSharedAnswerIsTakenBackWhenNoCallerWasTold(t *testing.T) {
 }
 
 // A call joins a borrow of an earlier one after the pool was deleted and registered anew, which
-// the view shows later. The pool has existed since that call came.
+// the view shows later; the view may show the ticket later, too. The pool has existed, with a free
+// slot, since that call came.
 func TestCallThatJoinsIsNotRefusedByAnEarlierDeletion(t *testing.T) {
-	h, key := newKeyed(t)
-	h.must(h.borrow(key.Pool, 0))
-	key.Wait = time.Minute
-	h.begin(h.repeat(key))
-	deleted := h.deleteUnseen(key.Pool)
-	m := entry.NewMessage(deleted.Key, entry.ConfigValue{Count: 2, Generation: 7}, deleted.Revision, 0)
-	registered := h.store(&m)
-	call := h.begin(h.repeat(key))
-	h.feed(deleted)
-	h.feed(registered)
-	h.pass(time.Second)
-	h.granted(call)
+	for name, ticketShown := range map[string]bool{"the ticket is shown": true, "the ticket is on its way": false} {
+		t.Run(name, func(t *testing.T) {
+			h, key := newKeyed(t)
+			h.must(h.borrow(key.Pool, 0))
+			key.Wait = time.Minute
+			h.paused = !ticketShown
+			h.begin(h.repeat(key))
+			h.settle()
+			h.paused = true
+			deleted := h.deleteUnseen(key.Pool)
+			m := entry.NewMessage(deleted.Key, entry.ConfigValue{Count: 2, Generation: 7}, deleted.Revision, 0)
+			h.feed(deleted)
+			h.feed(h.store(&m))
+			h.pass(time.Millisecond)
+			key.Wait = 50 * time.Millisecond
+			call := h.begin(h.repeat(key))
+			h.pass(60 * time.Millisecond)
+			h.paused = false
+			h.deliver()
+			h.pass(time.Second)
+			h.granted(call)
+		})
+	}
 }

@@ -13,6 +13,7 @@ import (
 type ticket struct {
 	key   entry.Key
 	place uint64 // 0 until the view shows it
+	sent  Instant
 }
 
 func (t *ticket) stands() bool { return t.place != 0 }
@@ -48,7 +49,7 @@ func (b *borrow) sendTicket(place *rules.Ticket) {
 		t.key, t.value.Place, t.value.Peer = place.Key, place.Place, b.p.self.id
 	}
 	revision, _ := b.p.view.Latest(t.key)
-	b.ticket = ticket{key: t.key}
+	b.ticket = ticket{key: t.key, sent: b.p.now}
 	b.to(joining)
 	put(&ps.tickets, t.key, b)
 	ps.flight.Joining++
@@ -211,10 +212,13 @@ func (b *borrow) checkGeneration() {
 		b.sendAway()
 		return
 	}
+	// A caller that came after the ticket was sent may have come after this state of the pool.
 	b.confirmed = true
 	full := pool.Full() && !pool.InDoubt(b.p.now)
 	for _, a := range b.callers {
-		a.sawFull = a.sawFull || full
+		inTime := a.came <= b.ticket.sent
+		b.confirmed = b.confirmed && inTime
+		a.sawFull = a.sawFull || full && inTime
 	}
 	b.lookForSlot()
 	b.admitted(b)

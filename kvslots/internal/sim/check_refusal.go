@@ -96,7 +96,8 @@ func (k *checker) checkStates(c *call) {
 	case c.answer.Detail != nil && c.answer.Err == nil:
 		right = func(st *poolState) bool { return st.shows(c.answer.Detail.State, c.decided) }
 	case isAny(c.answer.Err, peer.ErrNoSlot):
-		late := c.decided >= c.start.Add(refuseGrace) // so that tickets, and claims on their way, may have kept the permits
+		// So that tickets, and claims on their way, may have kept the permits.
+		late := c.decided >= c.start.Add(refuseGrace) || c.target.wait > 0 && c.decided >= c.start.Add(c.target.wait)
 		right = func(st *poolState) bool {
 			return st.full(c.decided, 0) || late && st.full(c.decided, st.tickets+c.window.maxRivals)
 		}

@@ -213,7 +213,7 @@ func (a *await) markSeen(e rules.Enqueued) {
 		return // the slot is about to be purged, which calls step again
 	}
 	key, value, sent := rules.SlotKey(a.pool.id, s.Position), s.Value, a.p.now
-	value.Unseen, value.Fence = false, s.Fence
+	value.Unseen, value.Fence, value.TTL = false, s.Fence, cmp.Or(value.Asked, value.TTL) // a repeat has written what was left
 	w := a.put(a.p.value(key, value, s.Revision, value.TTL.Duration()), func(r resolution) {
 		if r.result == refused { // if another await has marked the slot, that one answers with it or frees it
 			a.marked, a.markedBy = false, 0

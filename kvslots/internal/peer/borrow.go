@@ -3,6 +3,7 @@ package peer
 import (
 	"cmp"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -355,8 +356,9 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 		b.pool.markLater()
 	case b.overWaiters(pool):
 		b.refuse(ErrMaxWaiters)
-	case len(b.pool.flight.Purges) > 0 || b.p.self.revision == 0:
-		// A slot is being freed, or this peer has no presence to hold a ticket.
+	case b.p.writes.free(b.pool.id, math.MaxInt):
+		b.pool.markLater()
+	case b.p.self.revision == 0: // this peer has no presence to hold a ticket
 	default:
 		b.join(pool)
 	}

@@ -10,8 +10,8 @@ import (
 // tryClaim claims a position for a borrow. It returns false if the claim has to wait: this
 // position or a lower one is being freed, or this one has to be swept.
 func (b *borrow) tryClaim(pool *rules.Pool, position int) bool {
-	ps := b.pool
-	if ps.flight.PurgesBelow(position + 1) {
+	if b.p.writes.free(b.pool.id, position+1) {
+		b.pool.markLater()
 		return false
 	}
 	return b.sendClaim(pool.Slot(position), position, b.generation)
@@ -19,8 +19,8 @@ func (b *borrow) tryClaim(pool *rules.Pool, position int) bool {
 
 // sweep purges a value that holds no slot.
 func (ps *poolState) sweep(s *rules.Slot) {
-	if ps.flight.Purges[s.Position] != s.Revision {
-		ps.p.writes.discard(rules.SlotKey(ps.id, s.Position), s.Revision, nil)
+	if key := rules.SlotKey(ps.id, s.Position); !ps.p.writes.purges(key, s.Revision) {
+		ps.p.writes.discard(key, s.Revision, nil)
 	}
 }
 

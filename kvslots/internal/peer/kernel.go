@@ -56,11 +56,9 @@ type worker interface {
 	presenceShown()                                  // the view shows this peer's presence for the first time
 	presenceLost()                                   // the presence is gone, and with it the tickets of this peer
 
-	// Writes and calls.
-	purgeSent(slot entry.Key, revision uint64)    // the first copy of a purge of a slot
-	purgeSettled(slot entry.Key, revision uint64) // the purge has an outcome
-	park(c *call, a Answer) bool                  // whether the answer to a session's call is kept until the session is promised to live
-	delivered(c *call)                            // a session's call was answered
+	// Calls.
+	park(c *call, a Answer) bool // whether the answer to a session's call is kept until the session is promised to live
+	delivered(c *call)           // a session's call was answered
 }
 
 // holder is a lease and the session that holds it.

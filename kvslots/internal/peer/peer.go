@@ -198,12 +198,10 @@ func (w *work) advance() bool {
 	return true
 }
 
-func (w *work) presenceShown()                               { w.pools.markAll() }
-func (w *work) presenceLost()                                { w.pools.presenceLost() }
-func (w *work) purgeSent(slot entry.Key, revision uint64)    { w.pools.purgeSent(slot, revision) }
-func (w *work) purgeSettled(slot entry.Key, revision uint64) { w.pools.purgeSettled(slot, revision) }
-func (w *work) park(c *call, a Answer) bool                  { return w.sessions.park(c, a) }
-func (w *work) delivered(c *call)                            { w.sessions.left(c) }
+func (w *work) presenceShown()              { w.pools.markAll() }
+func (w *work) presenceLost()               { w.pools.presenceLost() }
+func (w *work) park(c *call, a Answer) bool { return w.sessions.park(c, a) }
+func (w *work) delivered(c *call)           { w.sessions.left(c) }
 
 // Metrics returns the counts so far, and the measures of this instant. It looks at
 // every ticket, and not at every pool.

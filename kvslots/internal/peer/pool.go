@@ -106,7 +106,7 @@ func (ps *poolState) mark() {
 
 // tidy forgets the state of a pool for which nothing is pending.
 func (ps *poolState) tidy() {
-	if ps.users+len(ps.tickets)+len(ps.flight.Purges) == 0 && !ps.dirty && ps.p.byID[ps.id] == ps {
+	if ps.users+len(ps.tickets) == 0 && !ps.dirty && ps.p.byID[ps.id] == ps {
 		delete(ps.p.byID, ps.id)
 		if len(ps.queue)+len(ps.flight.Claims)+ps.flight.Joining == 0 && len(ps.p.spare) < maxSpare {
 			ps.p.spare = append(ps.p.spare, ps.poolMemory)
@@ -118,7 +118,6 @@ func (ps *poolState) tidy() {
 // advance advances everything in a pool as far as the view allows.
 func (ps *poolState) advance() {
 	pool := ps.p.view.Pool(ps.id)
-	ps.notePurges(pool)
 	ps.noteGeneration(pool)
 	ps.dropPromotions(pool) // the tickets may have gone while the view was being checked
 	if ps.mayChoose() {
@@ -148,29 +147,6 @@ func (ps *poolState) markLater() {
 	if ps.later.index == 0 {
 		ps.later.fire = ps.mark
 		ps.p.timers.start(&ps.later, ps.p.now.Add(failurePause))
-	}
-}
-
-// purgeSent records that a slot's purge is in flight: the pool claims no higher position
-// before the view shows the purge.
-func (p *pools) purgeSent(slot entry.Key, revision uint64) {
-	put(&p.of(slot.Pool).flight.Purges, slot.N, revision)
-}
-
-// purgeSettled records that the purge has an outcome.
-func (p *pools) purgeSettled(slot entry.Key, revision uint64) {
-	if ps := p.byID[slot.Pool]; ps != nil && ps.flight.Purges[slot.N] == revision {
-		delete(ps.flight.Purges, slot.N)
-		ps.mark()
-	}
-}
-
-// notePurges drops the purges that the view shows.
-func (ps *poolState) notePurges(pool *rules.Pool) {
-	for position, revision := range ps.flight.Purges {
-		if s := pool.Slot(position); s == nil || s.Revision > revision {
-			delete(ps.flight.Purges, position)
-		}
 	}
 }
 

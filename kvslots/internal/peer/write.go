@@ -94,7 +94,8 @@ type writes struct {
 	refused    string // why the latest write was refused, if not because of its key; "" otherwise
 	discarding int    // discards that are not settled
 	unsettled  int
-	charged    map[quota]int // what is not settled counts for caps
+	charged    map[quota]int           // what is not settled counts for caps
+	freeing    map[entry.Hash][]*write // the purges of each pool's slots that were sent
 }
 
 // put sends a message, and again while it is not settled. It calls settled once, when the
@@ -120,8 +121,8 @@ func (w *write) begin() {
 	k := w.k
 	w.sent, w.begun = true, k.now
 	w.queue.sent++
-	if w.msg.Marker && w.msg.Key.Kind == entry.Slot {
-		k.above.purgeSent(w.msg.Key, w.msg.Revision)
+	if pool := w.msg.Key.Pool; w.freesSlot() {
+		put(&k.writes.freeing, pool, append(k.writes.freeing[pool], w))
 	}
 }
 
@@ -313,11 +314,11 @@ func (w *write) settle(r resolution) {
 		delete(ws.pending, id)
 	}
 	ws.forget(w)
+	if w.freesSlot() {
+		drop(ws.freeing, w.msg.Key.Pool, w)
+	}
 	w.discharge()
 	w.k.wrote(w, r)
-	if w.msg.Marker && w.msg.Key.Kind == entry.Slot {
-		w.k.above.purgeSettled(w.msg.Key, w.msg.Revision)
-	}
 	switch {
 	case r.revision == 0 && r.result == unknown: // the view need not show anything
 		w.tell()
@@ -342,6 +343,14 @@ func (w *write) tell() {
 func (ws *writes) purges(key entry.Key, revision uint64) bool {
 	w := ws.byKey[key]
 	return w != nil && w.sent && w.msg.Marker && w.msg.Revision == revision
+}
+
+func (w *write) freesSlot() bool { return w.msg.Marker && w.msg.Key.Kind == entry.Slot }
+
+// free reports whether a purge of a slot below a position has been sent, and is not settled. A
+// claim of that position or a higher one would be void: it would reach the stream after the purge.
+func (ws *writes) free(pool entry.Hash, below int) bool {
+	return slices.ContainsFunc(ws.freeing[pool], func(w *write) bool { return w.msg.Key.N < below })
 }
 
 // forget removes a write from those of its key.

@@ -17,9 +17,6 @@ func newPlaces() places {
 	return places{byOrigin: tally{}, absent: map[entry.Hash]*deadlineQueue{}}
 }
 
-// PlacesOf returns the number of places of an origin that are kept for request keys.
-func (s *places) PlacesOf(origin entry.Hash) int { return s.byOrigin[origin] }
-
 // count adds n places like that of a ticket, which counts while it is lined up and not dropped.
 func (s *places) count(t *Ticket, n int) {
 	if t.Kept() && !t.dropped {

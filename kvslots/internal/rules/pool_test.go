@@ -8,15 +8,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-func TestPurgesBelow(t *testing.T) {
-	f := rules.InFlight{Purges: map[int]uint64{2: 7}}
-	for position, want := range []bool{false, false, false, true} {
-		if f.PurgesBelow(position) != want {
-			t.Errorf("below %d: want %v", position, want)
-		}
-	}
-}
-
 // A view applies every entry of the bucket, so the entries of a lease must not allocate.
 func TestApplyAllocatesNothing(t *testing.T) {
 	s, v, p := lent(t, 2)

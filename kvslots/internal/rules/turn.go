@@ -4,9 +4,8 @@ import "math"
 
 // InFlight holds a peer's writes to one pool that its view does not show yet.
 type InFlight struct {
-	Claims  map[int]Claim  // by the position claimed
-	Joining int            // the number of new tickets
-	Purges  map[int]uint64 // for each position purged, the revision that the purge expects
+	Claims  map[int]Claim // by the position claimed
+	Joining int           // the number of new tickets
 }
 
 // Claim is a claim in flight.
@@ -64,18 +63,6 @@ func (p *Pool) rank(t *Ticket, own *InFlight) (free, before int) {
 func (f *InFlight) claims(place uint64) bool {
 	for _, c := range f.Claims {
 		if c.Place == place {
-			return true
-		}
-	}
-	return false
-}
-
-// PurgesBelow reports whether a purge of a position below the given one is in flight. A
-// claim of the given position would be void: it would reach the stream after the purge,
-// when a lower position is free.
-func (f *InFlight) PurgesBelow(position int) bool {
-	for i := range f.Purges {
-		if i < position {
 			return true
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// read is an event that fires when the view has reached a revision.
-type read = event[uint64]
+// read is an alarm that fires when the view has reached a revision.
+type read = alarm[uint64]
 
 // barrier is a message that the stream's leader orders after the moment at which
 // it was sent.
@@ -21,7 +21,7 @@ type barrier struct {
 type reads struct {
 	k        *kernel
 	unsent   []*read            // reads for which no barrier was sent yet
-	reached  eventQueue[uint64] // reads that wait for a revision
+	reached  alarmQueue[uint64] // reads that wait for a revision
 	barrier  *barrier           // the unanswered one, if any
 	previous uint64             // the revision of this peer's last barrier
 }

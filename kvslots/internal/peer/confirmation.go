@@ -10,7 +10,7 @@ const confirmedFor = 500 * time.Millisecond
 // instant since it was sent, the stream took writes.
 type confirmation struct {
 	sentAt  Instant             // when that refresh was sent first
-	waiting eventQueue[Instant] // Confirms, by the earliest value of sentAt that answers them
+	waiting alarmQueue[Instant] // Confirms, by the earliest value of sentAt that answers them
 }
 
 func (k *kernel) confirm(c *call) {

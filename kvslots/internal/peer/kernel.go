@@ -30,7 +30,7 @@ type kernel struct {
 
 	out      outbox
 	writes   writes
-	timers   eventQueue[Instant]
+	timers   alarmQueue[Instant]
 	feed     feed
 	reads    reads
 	self     presence
@@ -104,7 +104,7 @@ func (k *kernel) wakeAt() Instant {
 	const never = Instant(1<<63 - 1)
 	at := never
 	if k.timers.Len() > 0 {
-		at = k.timers.events[0].at
+		at = k.timers.alarms[0].at
 	}
 	if k.feed.mode == live {
 		if due, ok := k.view.NextDue(); ok {

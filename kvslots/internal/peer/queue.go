@@ -6,54 +6,54 @@ import (
 	"time"
 )
 
-// event is a function to be called at an instant, or when the view has reached a
-// revision. The zero event is in no queue.
-type event[R cmp.Ordered] struct {
+// alarm is a function to be called at an instant, or when the view has reached a
+// revision. The zero alarm is in no queue.
+type alarm[R cmp.Ordered] struct {
 	at    R
-	order uint64 // orders events with the same at
+	order uint64 // orders alarms with the same at
 	index int    // in the queue, from 1; 0: not in it
-	call  *call  // may be nil; when the call is answered, the event is void
+	call  *call  // may be nil; when the call is answered, the alarm is void
 	fire  func()
 	of    firer // in place of fire, where a function would be allocated for each call or write
 }
 
 type firer interface{ fire() }
 
-func (e *event[R]) void() bool { return e.call != nil && !e.call.isOpen() }
+func (e *alarm[R]) void() bool { return e.call != nil && !e.call.isOpen() }
 
-// queue is a queue of events, the one with the lowest at first.
-type eventQueue[R cmp.Ordered] struct {
-	events []*event[R]
+// alarmQueue is a queue of alarms, the one with the lowest at first.
+type alarmQueue[R cmp.Ordered] struct {
+	alarms []*alarm[R]
 	last   uint64
 }
 
-func (q *eventQueue[R]) Len() int { return len(q.events) }
-func (q *eventQueue[R]) Less(i, j int) bool {
-	x, y := q.events[i], q.events[j]
+func (q *alarmQueue[R]) Len() int { return len(q.alarms) }
+func (q *alarmQueue[R]) Less(i, j int) bool {
+	x, y := q.alarms[i], q.alarms[j]
 	return x.at < y.at || x.at == y.at && x.order < y.order
 }
-func (q *eventQueue[R]) Swap(i, j int) {
-	q.events[i], q.events[j] = q.events[j], q.events[i]
-	q.events[i].index, q.events[j].index = i+1, j+1
+func (q *alarmQueue[R]) Swap(i, j int) {
+	q.alarms[i], q.alarms[j] = q.alarms[j], q.alarms[i]
+	q.alarms[i].index, q.alarms[j].index = i+1, j+1
 }
 
-func (q *eventQueue[R]) Push(x any) {
-	e := x.(*event[R])
-	q.events = append(q.events, e)
-	e.index = len(q.events)
+func (q *alarmQueue[R]) Push(x any) {
+	e := x.(*alarm[R])
+	q.alarms = append(q.alarms, e)
+	e.index = len(q.alarms)
 }
 
-func (q *eventQueue[R]) Pop() any {
-	last := len(q.events) - 1
-	e := q.events[last]
-	q.events[last] = nil
-	q.events = q.events[:last]
+func (q *alarmQueue[R]) Pop() any {
+	last := len(q.alarms) - 1
+	e := q.alarms[last]
+	q.alarms[last] = nil
+	q.alarms = q.alarms[:last]
 	e.index = 0
 	return e
 }
 
-// start adds an event to the queue, or moves it.
-func (q *eventQueue[R]) start(e *event[R], at R) {
+// start adds an alarm to the queue, or moves it.
+func (q *alarmQueue[R]) start(e *alarm[R], at R) {
 	q.last++
 	e.at, e.order = at, q.last
 	if e.index == 0 {
@@ -63,16 +63,16 @@ func (q *eventQueue[R]) start(e *event[R], at R) {
 	}
 }
 
-func (q *eventQueue[R]) stop(e *event[R]) {
+func (q *alarmQueue[R]) stop(e *alarm[R]) {
 	if e.index != 0 {
 		heap.Remove(q, e.index-1)
 	}
 }
 
-// run fires the events up to upTo.
-func (q *eventQueue[R]) run(upTo R) {
-	for len(q.events) > 0 && q.events[0].at <= upTo {
-		if e := heap.Pop(q).(*event[R]); !e.void() {
+// run fires the alarms up to upTo.
+func (q *alarmQueue[R]) run(upTo R) {
+	for len(q.alarms) > 0 && q.alarms[0].at <= upTo {
+		if e := heap.Pop(q).(*alarm[R]); !e.void() {
 			if e.of != nil {
 				e.of.fire()
 			} else {
@@ -82,16 +82,16 @@ func (q *eventQueue[R]) run(upTo R) {
 	}
 }
 
-// drain removes all events and returns them in order.
-func (q *eventQueue[R]) drain() []*event[R] {
-	var list []*event[R]
-	for len(q.events) > 0 {
-		list = append(list, heap.Pop(q).(*event[R]))
+// drain removes all alarms and returns them in order.
+func (q *alarmQueue[R]) drain() []*alarm[R] {
+	var list []*alarm[R]
+	for len(q.alarms) > 0 {
+		list = append(list, heap.Pop(q).(*alarm[R]))
 	}
 	return list
 }
 
-type timer = event[Instant]
+type timer = alarm[Instant]
 
 // after calls do when d has passed and the view is live.
 func (k *kernel) after(d time.Duration, do func()) { k.later(d, &read{fire: do}) }

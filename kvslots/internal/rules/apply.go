@@ -8,7 +8,7 @@ import (
 )
 
 func (v *View) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
-	p := v.pool(e.Key.Pool)
+	p := v.makePool(e.Key.Pool)
 	before := p.Generation()
 	v.note(&p.cfg, e, now, age)
 	v.hold(p.outHolder(), p, -1)
@@ -37,7 +37,7 @@ func (v *View) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 }
 
 func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
-	p := v.pool(e.Key.Pool)
+	p := v.makePool(e.Key.Pool)
 	s := p.slotAt(e.Key.N)
 	old := s.Value
 	if p.leases != nil && s.Taken && p.leases[old.Lease] == s {
@@ -99,7 +99,7 @@ func (v *View) slotTaken(s *Slot, e *entry.Entry, now Instant, age time.Duration
 }
 
 func (v *View) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
-	p := v.pool(e.Key.Pool)
+	p := v.makePool(e.Key.Pool)
 	t := &Ticket{Pool: p, Key: e.Key, Value: e.Ticket, Seen: now.Add(-age)}
 	t.init(t)
 	if t.Place = e.Ticket.Place; t.Place == 0 {
@@ -134,11 +134,11 @@ func (v *View) lineUp(t *Ticket, now Instant) {
 		holder = t.Key.Session
 	}
 	if !holder.IsZero() {
-		t.session = v.session(holder)
+		t.session = v.makeSession(holder)
 		t.session.Tickets = append(t.session.Tickets, t)
 		v.holdBy(t.session, t.Pool, 1)
 	}
-	if t.server = v.session(peer); t.server != t.session {
+	if t.server = v.makeSession(peer); t.server != t.session {
 		t.server.Tickets = append(t.server.Tickets, t)
 	}
 	v.hold(t.Value.Origin, t.Pool, 1)

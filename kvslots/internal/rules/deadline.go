@@ -21,7 +21,7 @@ type deadline struct {
 	of    *record
 }
 
-// deadlineQueue is a heap of deadlines, the earliest first. It shares no code with the event queue
+// deadlineQueue is a heap of deadlines, the earliest first. It shares no code with the alarm queue
 // of package peer: the two differ in order and contents, and what is left is container/heap.
 type deadlineQueue []*deadline
 

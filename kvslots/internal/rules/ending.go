@@ -77,12 +77,12 @@ func SessionKey(id entry.Hash) entry.Key { return entry.Key{Kind: entry.Session,
 // is 0 again. It also drops the pools that have no key left.
 func (v *View) Forget(now Instant) {
 	for len(v.marks) > 0 && v.marks[0].at <= now {
-		v.forget(v.marks[0].of)
+		v.forgetKey(v.marks[0].of)
 	}
 }
 
-// forget records that a key is not in the bucket any more.
-func (v *View) forget(r *record) {
+// forgetKey records that a key is not in the bucket any more.
+func (v *View) forgetKey(r *record) {
 	v.marks.drop(&r.mark)
 	v.ends.drop(&r.due)
 	r.Revision = 0

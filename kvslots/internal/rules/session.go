@@ -67,7 +67,7 @@ func (v *View) setHolder(s *Slot, session entry.Hash) {
 		s.session = nil
 	}
 	if !session.IsZero() {
-		s.session = v.session(session)
+		s.session = v.makeSession(session)
 		s.session.Slots = append(s.session.Slots, s)
 		v.holdBy(s.session, s.Pool, 1)
 	}
@@ -81,17 +81,17 @@ func deleteFrom[T comparable](list []T, x T) []T {
 }
 
 func (v *View) applySession(e *entry.Entry, now Instant, age time.Duration) {
-	s := v.session(e.Key.Session)
+	s := v.makeSession(e.Key.Session)
 	was := s.Taken
 	is := !e.Marker && e.Corrupt == nil
 	changed := was != is || s.Value.Kind != e.Session.Kind || s.Value.Origin != e.Session.Origin
 	if changed {
-		v.count(s, -1)
+		v.countSession(s, -1)
 	}
 	v.note(&s.record, e, now, age)
 	s.Taken, s.Value = is, e.Session
 	if changed {
-		v.count(s, 1)
+		v.countSession(s, 1)
 	}
 	switch {
 	case s.Taken:
@@ -131,8 +131,8 @@ func (v *View) livenessChanged(s *Session, now Instant) {
 	}
 }
 
-// count adds n to the counts of the sessions that are alive, if s is.
-func (v *View) count(s *Session, n int) {
+// countSession adds n to the counts of the sessions that are alive, if s is.
+func (v *View) countSession(s *Session, n int) {
 	ss := &v.sessions
 	switch {
 	case !s.Taken:
@@ -163,9 +163,9 @@ func (v *View) heard(id entry.Hash) {
 	}
 }
 
-// session returns the session of an id. It creates one if there is none: the view
+// makeSession returns the session of an id. It creates one if there is none: the view
 // may apply a ticket before its session, if it skipped the session's first entry.
-func (ss *sessions) session(id entry.Hash) *Session {
+func (ss *sessions) makeSession(id entry.Hash) *Session {
 	s := ss.byID[id]
 	if s == nil {
 		s = &Session{ID: id}

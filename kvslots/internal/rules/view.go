@@ -94,7 +94,7 @@ func (v *View) Apply(e *entry.Entry, age time.Duration, now Instant) {
 		return
 	}
 	v.Time, v.Revision = e.Time, e.Revision
-	v.apply(e, age, now)
+	v.update(e, age, now)
 }
 
 // Found records the revision of a key that has no value, 0 if it has no marker either, as the
@@ -103,14 +103,14 @@ func (v *View) Apply(e *entry.Entry, age time.Duration, now Instant) {
 func (v *View) Found(key entry.Key, revision uint64, now Instant) {
 	if revision == 0 {
 		if r := v.record(key); r != nil && !r.Taken && r.mark.index != 0 {
-			v.forget(r)
+			v.forgetKey(r)
 		}
 		return
 	}
-	v.apply(&entry.Entry{Key: key, Revision: revision, Time: v.Time, Marker: true, TTL: MarkerTTL}, 0, now)
+	v.update(&entry.Entry{Key: key, Revision: revision, Time: v.Time, Marker: true, TTL: MarkerTTL}, 0, now)
 }
 
-func (v *View) apply(e *entry.Entry, age time.Duration, now Instant) {
+func (v *View) update(e *entry.Entry, age time.Duration, now Instant) {
 	switch e.Key.Kind {
 	case entry.Config:
 		v.applyConfig(e, now, age)
@@ -187,7 +187,7 @@ func (v *View) touch(p *Pool) {
 	}
 }
 
-func (v *View) pool(id entry.Hash) *Pool {
+func (v *View) makePool(id entry.Hash) *Pool {
 	p := v.pools[id]
 	if p == nil {
 		p = &Pool{ID: id}

@@ -381,31 +381,27 @@ func (b *borrow) overWaiters(pool *rules.Pool) bool {
 	return pool.LineReaches(most, b.pool.flight.Joining) && pool.PlaceOf(b.request) == nil
 }
 
-// obstacle returns why the borrow cannot be served, according to the view, or nil; waits reports
-// whether it has to wait for writes of this peer that may reach a cap. It also sets b.generation.
+// obstacle returns why the borrow cannot be served, however many slots are free, according to the
+// view, or nil; waits reports whether it has to wait for writes of this peer that may reach a cap. A
+// named pool need not exist, since the borrow opens it. It also sets b.generation.
 // Its callers decide whether the view may be trusted.
 func (b *borrow) obstacle(pool *rules.Pool) (waits bool, err error) {
-	known := uint64(0)
-	if b.confirmed {
-		known = b.generation
-	}
-	obstacle := b.p.view.Obstacle(pool, b.session, b.terms, known)
-	if pool.Exists() && (obstacle == rules.NoObstacle || obstacle == rules.OtherTerms) {
-		b.generation = pool.Generation()
-	}
 	switch {
-	case obstacle == rules.SessionEnded:
+	case !b.session.IsZero() && !b.p.view.Alive(b.session):
 		return false, ErrSessionGone
-	case obstacle == rules.NotRegistered:
+	case !b.named() && (!pool.Exists() || b.confirmed && b.generation != 0 && b.generation != pool.Generation()):
 		return false, ErrNoPool
+	case pool.Exists():
+		b.generation = pool.Generation()
 	}
 	if waits, err = b.p.writes.reached(b.limits(pool)...); waits || err != nil {
 		return waits, err
 	}
-	if _, origin := b.holders(); b.named() && !pool.Exists() && b.p.view.TombstonesReach(b.p.cfg.MaxTombstones, origin) {
+	_, origin := b.holders()
+	switch {
+	case b.named() && !pool.Exists() && b.p.view.TombstonesReach(b.p.cfg.MaxTombstones, origin):
 		return false, ErrMaxTombstones
-	}
-	if obstacle == rules.OtherTerms {
+	case b.named() && pool.Exists() && pool.Terms() != b.terms:
 		return false, ErrLimitMismatch
 	}
 	return false, nil

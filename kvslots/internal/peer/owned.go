@@ -25,20 +25,18 @@ func (p *pools) releaseOwned(c *call, r ReleaseOwned) {
 }
 
 func (p *pools) purgeOwned(c *call, r ReleaseOwned, s *rules.Slot) {
-	if t := leftTicket(s); t != nil {
-		again := func() { p.releaseOwned(c, r) }
-		c.put(p.purge(t.Key, t.Revision), func(resolution) { again() }, again)
-		return
-	}
-	m := p.purgeSlot(s)
-	if !r.Force {
-		m.Owner = ownerHash(r.Owner)
-	}
-	ended := p.leased(s, entry.NoCause)
-	c.put(m, func(resolution) {
-		ended()
-		c.answer(Answer{Returned: true})
-	}, func() { p.releaseOwned(c, r) })
+	again := func() { p.releaseOwned(c, r) }
+	c.purgeTicket(s, func() {
+		m := p.purgeSlot(s)
+		if !r.Force {
+			m.Owner = ownerHash(r.Owner)
+		}
+		ended := p.leased(s, entry.NoCause)
+		c.put(m, func(resolution) {
+			ended()
+			c.answer(Answer{Returned: true})
+		}, again)
+	}, again)
 }
 
 // whenOwnerKnown calls do with the slot of a lock's lease, or nil, when the view is live

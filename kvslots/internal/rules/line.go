@@ -150,6 +150,12 @@ func (p *Pool) WaitingUpTo(most int) int {
 	return p.line.count(math.MaxUint64, most, (*Ticket).Stands)
 }
 
+// LineReaches reports whether the tickets in the line and joining more reach the limit
+// most. 0 means no limit.
+func (p *Pool) LineReaches(most, joining int) bool {
+	return most > 0 && p.WaitingUpTo(most)+joining >= most
+}
+
 // Ticket returns the ticket of a place, or nil if it has left the line.
 func (p *Pool) Ticket(place uint64) *Ticket {
 	if p == nil {

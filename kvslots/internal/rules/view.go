@@ -97,6 +97,11 @@ func (v *View) Apply(e *entry.Entry, age time.Duration, now Instant) {
 	v.update(e, age, now)
 }
 
+// Fenced returns the highest fence that the view knows of any slot, at least 1. A claim names it,
+// and has a higher fence, whatever the leader's clock says; a slot's marker passes it on. It does
+// not differ by slot: so it outlives the markers of a slot that is not used for a while.
+func (v *View) Fenced() uint64 { return max(v.fenced, 1) }
+
 // Found records the revision of a key that has no value, 0 if it has no marker either, as the
 // server says: it has dropped a marker earlier than the view, or kept it for longer, since its
 // clock was set.

@@ -60,7 +60,7 @@ func (k *kernel) takeBack(a *Answer) {
 			return
 		}
 	}
-	if g.keyed {
+	if g.keyed && g.slot(k) != nil { // otherwise a repeat has written it again, and may have told its caller
 		put(&k.untold, g.lease, struct{}{})
 	}
 	purge := func() {

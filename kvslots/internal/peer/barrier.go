@@ -47,9 +47,9 @@ func (q *reads) answer() {
 	q.reached.run(q.k.view.Revision)
 }
 
-// sendBarrier sends a barrier unless one is unanswered.
+// sendBarrier sends a barrier if reads need one and none is unanswered.
 func (q *reads) sendBarrier() {
-	if q.barrier != nil || q.k.stopping || q.k.feed.mode != live {
+	if len(q.unsent) == 0 || q.barrier != nil || q.k.stopping || q.k.feed.mode != live {
 		return
 	}
 	b := &barrier{sent: q.k.now, serves: q.unsent}
@@ -60,7 +60,7 @@ func (q *reads) sendBarrier() {
 		q.barrier = nil
 		if q.k.view != view || r.result != written && r.revision == 0 {
 			q.unsent = append(b.serves, q.unsent...)
-			q.k.after(notNowPause, q.revive)
+			q.k.after(notNowPause, q.sendBarrier)
 			return
 		}
 		if r.result == written {
@@ -82,14 +82,7 @@ func (q *reads) serve(b *barrier, revision uint64) {
 	for _, r := range b.serves {
 		q.reached.start(r, revision)
 	}
-	q.revive()
-}
-
-// revive sends another barrier if reads need one.
-func (q *reads) revive() {
-	if len(q.unsent) > 0 {
-		q.sendBarrier()
-	}
+	q.sendBarrier()
 }
 
 // barrierMessage returns a message that the stream's leader orders with all others.

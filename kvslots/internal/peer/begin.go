@@ -1,5 +1,7 @@
 package peer
 
+import "github.com/kvslots/kvslots/kvslots/internal/entry"
+
 // Each request begins in the room that serves it.
 
 func (r Register) begin(p *Peer, c *call)      { p.pools.register(c, r) }
@@ -36,7 +38,7 @@ func (r Acquire) begin(p *Peer, c *call) {
 func (r Return) begin(p *Peer, c *call) {
 	p.sessions.use(c, r.Session)
 	c.effect = true
-	r.Held.returnLease(c)
+	r.Held.end(c, entry.NoCause, Answer{Returned: true})
 }
 
 func (r Abandon) begin(p *Peer, c *call) { Return(r).begin(p, c) }

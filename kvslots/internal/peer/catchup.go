@@ -81,12 +81,10 @@ func (f *feed) caughtUp() {
 	case !f.endCheck():
 		f.contradicted(lostEntries)
 		return
-	default:
-		f.k.above.checked()
 	}
 	f.mode = live
 	f.k.view.BecomeLive()
 	f.k.writes.sendAgain()
-	f.k.reads.revive()
+	f.k.reads.sendBarrier()
 	f.k.above.becameLive()
 }

@@ -20,17 +20,14 @@ func (p *Peer) cleanUp() {
 			continue
 		}
 		switch {
-		case d.Marker:
+		case d.Marker, d.Garbage:
 			p.writes.discard(d.Key, d.Revision, nil)
-		case d.Refresh && d.Ticket.Kept() && d.Ticket.Server() != p.self.id: // its own peer writes it
-		case d.Refresh:
-			p.enqueued.adopt(d.Ticket, func() {})
 		case d.Slot != nil:
 			p.pools.expire(d)
 		case d.Session != nil:
 			p.sessions.expire(d)
-		default:
-			p.writes.discard(d.Key, d.Revision, nil)
+		case !d.Ticket.Kept() || d.Ticket.Server() == p.self.id: // otherwise its own peer writes it
+			p.enqueued.adopt(d.Ticket, func() {})
 		}
 	}
 	if p.view.Waits() {

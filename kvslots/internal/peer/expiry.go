@@ -10,10 +10,6 @@ import (
 // if the session has not called Await since, so that the session can still be told.
 func (p *pools) expire(d rules.DueKey) {
 	s := d.Slot
-	if d.Garbage {
-		p.writes.discard(d.Key, d.Revision, nil)
-		return
-	}
 	m := p.purgeSlot(s)
 	m.Cause = entry.Expired
 	done := p.expired(s)

@@ -49,11 +49,9 @@ type worker interface {
 	// The view.
 	restart()                                        // a new view begins, which is empty
 	applied(e *entry.Entry, before holder, own bool) // an entry was applied; own: it is one of this peer's pending writes
-	checked()                                        // a catch-up has found that the view is of this stream; it is live next
 	becameLive()                                     // the view is live: it was loaded, or is caught up
 	touched(pool *rules.Pool)                        // anything may have changed in a pool
 	advance() (more bool)                            // the view was advanced; more: what the rooms did may have touched other pools
-	presenceShown()                                  // the view shows this peer's presence for the first time
 	presenceLost()                                   // the presence is gone, and with it the tickets of this peer
 
 	// Calls.

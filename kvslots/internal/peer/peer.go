@@ -153,6 +153,9 @@ func (w *work) applied(e *entry.Entry, before holder, own bool) {
 		p.enqueued.changed(e.Key.Pool, e.Key.Session)
 	case entry.Session:
 		p.sessions.note(e)
+		if e.Key == p.self.key() { // borrows cannot join the line without it
+			p.pools.markAll()
+		}
 		if s := p.view.Session(e.Key.Session); s != nil && e.Marker {
 			p.follows.tellAll(slices.Values(s.Slots))
 			p.follows.tell(s.ID, entry.NoCause)
@@ -165,12 +168,11 @@ func (w *work) applied(e *entry.Entry, before holder, own bool) {
 	}
 }
 
-func (w *work) checked() { w.pools.purgeOrphans() }
-
 func (w *work) becameLive() {
 	if w.watched {
 		w.out.ready.Events = append(w.out.ready.Events, Event{Kind: StartsOver, Revision: w.view.Revision, Time: w.view.Time})
 	}
+	w.pools.purgeOrphans()
 	w.pools.markAll()
 	for _, c := range w.calls.all() {
 		if c.reload != nil {
@@ -198,7 +200,6 @@ func (w *work) advance() bool {
 	return true
 }
 
-func (w *work) presenceShown()              { w.pools.markAll() }
 func (w *work) presenceLost()               { w.pools.presenceLost() }
 func (w *work) park(c *call, a Answer) bool { return w.sessions.park(c, a) }
 func (w *work) delivered(c *call)           { w.sessions.left(c) }

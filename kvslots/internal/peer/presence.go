@@ -29,10 +29,9 @@ type presence struct {
 	id       entry.Hash
 	first    entry.Hash // the first id that this peer had; the others have its first half
 	revision uint64     // in the view; 0 while the view does not show it
-	writing  bool
-	current  *write
-	again    bool   // refresh it again after the present write
-	shown    uint64 // the order of the latest refresh that the view shows
+	current  *write     // the latest refresh; nil: none
+	again    bool       // refresh it again after the present write
+	shown    uint64     // the order of the latest refresh that the view shows
 	leaving  bool
 	timer    timer
 	confirmation
@@ -47,7 +46,7 @@ func (s *presence) refresh() {
 	if s.k.stopping || s.k.feed.stage == ordered {
 		return
 	}
-	if s.writing {
+	if s.current != nil && !s.current.over {
 		s.again = true
 		s.hurry()
 		return
@@ -62,7 +61,7 @@ func (s *presence) refresh() {
 		s.refresh()
 		return
 	}
-	s.writing, s.again = true, false
+	s.again = false
 	value := entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(presenceIdle)}
 	s.current = s.k.writes.put(s.k.value(s.key(), value, revision, presenceIdle), func(r resolution) {
 		if s.id == id {
@@ -95,7 +94,6 @@ func (s *presence) was(id entry.Hash) bool {
 }
 
 func (s *presence) settled(r resolution) {
-	s.writing = false
 	switch {
 	case r.result == written:
 		s.shown = s.current.order
@@ -132,9 +130,6 @@ func (s *presence) applied(e *entry.Entry) {
 		return
 	}
 	if !e.Marker {
-		if s.revision == 0 { // borrows cannot join the line without it
-			s.k.above.presenceShown()
-		}
 		s.revision = e.Revision
 		return
 	}

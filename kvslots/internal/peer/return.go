@@ -5,8 +5,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-func (h *Held) returnLease(c *call) { h.end(c, entry.NoCause, Answer{Returned: true}) }
-
 // end purges the slot of a lease, and answers. If the purge is written, the slot had not
 // changed, but its pool may have been deleted before, or its session may have ended. The view
 // knows that if it was live when it applied the purge.

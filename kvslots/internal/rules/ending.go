@@ -13,11 +13,10 @@ type DueKey struct {
 	Key      entry.Key
 	Revision uint64
 	Slot     *Slot    // of a slot's key; otherwise nil
-	Ticket   *Ticket  // of a ticket's key; otherwise nil
+	Ticket   *Ticket  // of a ticket's key; otherwise nil. If it is not Garbage, it is to be written again before the key expires
 	Session  *Session // of a session's key; otherwise nil
-	Marker   bool     // the key is free: its marker is to be written again. Ignore Garbage and Refresh
+	Marker   bool     // the key is free: its marker is to be written again. Ignore Garbage
 	Garbage  bool     // the value has no meaning any more; certain only if the view is live
-	Refresh  bool     // an enqueued ticket: its value is to be written again before the key expires
 }
 
 type deadlines struct {
@@ -48,7 +47,7 @@ func (v *View) Due(retry time.Duration, limit int, now Instant) []DueKey {
 			due.Key, due.Slot, due.Garbage = SlotKey(of.Pool.ID, of.Position), of, of.holdsNone()
 		case *Ticket:
 			due.Key, due.Ticket, due.Garbage = of.Key, of, of.Garbage() || of.Value.Enqueued() && of.told() || of.graceOver(now)
-			if due.Refresh = of.Taken && !due.Garbage; due.Refresh && (of.Absent() || !of.Value.Enqueued() && !of.Kept()) {
+			if of.Taken && !due.Garbage && (of.Absent() || !of.Value.Enqueued() && !of.Kept()) {
 				v.scheduleTicket(of, now)
 				continue
 			}

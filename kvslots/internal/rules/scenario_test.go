@@ -213,10 +213,10 @@ func (s *scenario) due(now rules.Instant) {
 		switch {
 		case d.Marker:
 			what = "marker to be written again"
-		case d.Refresh:
-			what = "to be refreshed"
 		case d.Garbage:
 			what = "garbage"
+		case d.Ticket != nil:
+			what = "to be refreshed"
 		}
 		s.printf("due: %s at %d, %s\n", s.key(d.Key), d.Revision, what)
 	}

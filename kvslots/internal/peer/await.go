@@ -213,7 +213,7 @@ func (a *await) markSeen(e rules.Enqueued) {
 		return // the slot is about to be purged, which calls step again
 	}
 	key, value, sent := rules.SlotKey(a.pool.id, s.Position), s.Value, a.p.now
-	value.Unseen, value.Fence, value.TTL = false, s.Fence, cmp.Or(value.Asked, value.TTL) // a repeat has written what was left
+	value.Unseen, value.Fence, value.TTL = false, s.Fence, max(value.Asked, value.TTL) // a repeat has written what was left
 	w := a.put(a.p.value(key, value, s.Revision, value.TTL.Duration()), func(r resolution) {
 		if r.result == refused { // if another await has marked the slot, that one answers with it or frees it
 			a.marked, a.markedBy = false, 0
@@ -257,12 +257,16 @@ func (a *await) grant(s *rules.Slot, sent Instant) {
 		a.decline(s)
 		return
 	}
-	grant, ok := a.p.grantOf(s, s.Value.TTL.Duration(), sent)
+	grantOf := a.p.grantOf
+	if s.Value.Ticket == 0 { // the answer to Enqueue had the token, and it or a renewal may promise more
+		grantOf = a.p.grantAgain
+	}
+	grant, ok := grantOf(s, s.Value.TTL.Duration(), sent)
 	if !ok {
 		a.end(Answer{Err: ErrUnavailable})
 		return
 	}
-	grant.basis.renewal = s.Value.Ticket == 0 // the answer to Enqueue had the token
+	grant.basis.renewal, grant.Resumed = s.Value.Ticket == 0, false
 	a.p.counters.Grants++
 	a.end(Answer{Grant: grant})
 }

@@ -132,6 +132,35 @@ func TestSlotOfUnansweredAwaitIsFreed(t *testing.T) {
 	}
 }
 
+// Await restarts the time that was asked for, also of a lease that a repeat of its Enqueue has
+// written again, and shortens none that was renewed for longer.
+func TestAwaitRestartsTheWholeTime(t *testing.T) {
+	for name, renewed := range map[string]time.Duration{"repeated": 0, "renewed": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			on, session := h.ownedLock()
+			h.must(peer.ReleaseOwned{Pool: on.Pool, Owner: "o"})
+			asks := peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), Request: h.hash(), TTL: time.Minute}
+			fence, held := h.must(asks).Grant.Fence, asks.Lease
+			h.pass(40 * time.Second)
+			want := time.Minute
+			if renewed > 0 {
+				h.must(peer.Renew{Held: peer.Held{Pool: on.Pool, Lease: held, Session: session, Named: true, Lock: true, Fence: fence}, TTL: renewed})
+				want = renewed
+			}
+			asks.Lease = h.hash()
+			h.must(asks)
+			if g := h.must(peer.Await{Pool: on.Pool, Session: session, Lock: true}).Grant; g.TTL < want-time.Millisecond {
+				t.Errorf("granted for %s, want %s", g.TTL, want)
+			}
+			h.pass(time.Minute - time.Second)
+			if s := h.inspect(on.Pool); s.InUse != 1 {
+				t.Error("the lease has ended")
+			}
+		})
+	}
+}
+
 // A caller of Await hangs up, and the purge of its ticket is refused for good. The slot was
 // claimed for the ticket later, and stayed taken for an hour.
 func TestTicketOfEndedAwaitLeavesLine(t *testing.T) {

@@ -58,8 +58,9 @@ type wish struct {
 // purpose is what a borrow is made for, and decides what differs with that: see byCall,
 // byEnqueue and byTicket.
 type purpose interface {
-	enqueued() bool                       // the ticket is a session's, and stays in the line when no call waits
-	ticketFor(b *borrow) *newTicket       // the ticket to join with; nil if the borrow has ended instead
+	enqueued() bool // the ticket is a session's, and stays in the line when no call waits
+	// ticketFor returns the ticket to join with; ok is false if the borrow has ended instead.
+	ticketFor(b *borrow) (key entry.Key, value entry.TicketValue, ok bool)
 	admitted(b *borrow)                   // the ticket stands in the line
 	goesOn(t *rules.Ticket) bool          // whether to try again after a claim came to nothing; t may be nil
 	grant(b *borrow, s *rules.Slot) bool  // answers with the lease; false if it is too late to

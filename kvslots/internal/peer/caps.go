@@ -40,6 +40,14 @@ func (ws *writes) reached(limits ...limit) (waits bool, err error) {
 	return waits, nil
 }
 
+// reached returns which cap forbids another pool or session of an origin: see writes.reached.
+func (k *kernel) reached(origin entry.Hash, limits []limit) (waits bool, err error) {
+	if k.view.TombstonesReach(k.cfg.MaxTombstones, origin) {
+		return false, ErrMaxTombstones
+	}
+	return k.writes.reached(limits...)
+}
+
 // charge counts a write for the limits that it may reach, until it has an outcome.
 func (w *write) charge(limits []limit) {
 	for _, l := range limits {

@@ -85,8 +85,7 @@ func (f *feed) order(from uint64) {
 	f.k.timers.stop(&f.retry)
 	f.number++
 	f.stage = ordered
-	f.k.out.reading = Reading{Number: f.number, From: from}
-	f.k.out.ready.Reading = &f.k.out.reading
+	f.k.out.ready.Reading = &Reading{Number: f.number, From: from}
 }
 
 // ReadingStarted records that a reading has begun. Call it before Read for that reading.

@@ -68,9 +68,8 @@ type holder struct {
 // outbox is what Ready returns next. Two sets of slices take turns, so that the
 // returned ones stay valid until the next input.
 type outbox struct {
-	ready   Ready
-	spare   Ready
-	reading Reading
+	ready Ready
+	spare Ready
 }
 
 func newKernel(cfg Config, now Instant, above worker) *kernel {

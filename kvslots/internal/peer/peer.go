@@ -89,7 +89,7 @@ func (p *Peer) Close(now Instant) {
 
 // Idle reports whether no purge is pending that the caller of Close has to wait for.
 func (p *Peer) Idle() bool {
-	return p.writes.discarding == 0 && !p.self.leaving
+	return p.writes.discarding == 0
 }
 
 // Watch has the peer make Events from now on, or no more. It returns the revision of the view,

@@ -32,7 +32,6 @@ type presence struct {
 	current  *write     // the latest refresh; nil: none
 	again    bool       // refresh it again after the present write
 	shown    uint64     // the order of the latest refresh that the view shows
-	leaving  bool
 	timer    timer
 	confirmation
 }
@@ -133,7 +132,6 @@ func (s *presence) applied(e *entry.Entry) {
 		s.revision = e.Revision
 		return
 	}
-	s.leaving = false
 	if s.k.stopping {
 		return
 	}
@@ -157,7 +155,6 @@ func (s *presence) forget() {
 func (s *presence) leave() {
 	s.k.timers.stop(&s.timer)
 	if revision, taken := s.k.view.Latest(s.key()); taken {
-		s.leaving = true
-		s.k.writes.discard(s.key(), revision, func(resolution) { s.leaving = false })
+		s.k.writes.discard(s.key(), revision, nil)
 	}
 }

@@ -22,7 +22,7 @@ func (p *pools) register(c *call, r Register) {
 
 func (r Register) step(p *pools, c *call, current bool) (decided bool) {
 	pool := p.view.Pool(r.Pool)
-	waits, err := r.reached(p)
+	waits, err := p.reached(r.Origin, r.limits(p))
 	switch {
 	case !r.reuses(pool) && !r.isUpToDate(p, pool) && (pool.Exists() || !waits && err == nil):
 		r.write(p, c)
@@ -119,14 +119,6 @@ func (r Register) isUpToDate(p *pools, pool *rules.Pool) bool {
 	}
 	return r.Request.IsZero() && pool.Size() == r.Count && (r.Title == nil || *r.Title == pool.Config.Title) &&
 		(p.cfg.PoolIdle == 0 || pool.InUseOrWaited() || p.now.Sub(pool.LastUse()) < idleNoted)
-}
-
-// reached returns which cap forbids another pool: see writes.reached.
-func (r Register) reached(p *pools) (waits bool, err error) {
-	if p.view.TombstonesReach(p.cfg.MaxTombstones, r.Origin) {
-		return false, ErrMaxTombstones
-	}
-	return p.writes.reached(r.limits(p)...)
 }
 
 func (r Register) limits(p *pools) []limit {

@@ -70,6 +70,23 @@ func TestSharedAnswerIsTakenBackWhenNoCallerWasTold(t *testing.T) {
 	}
 }
 
+// The answer of a first call is lost after a repeat was told of the lease. It was purged when
+// another repeat was not told.
+func TestLeaseThatARepeatWasToldOfIsNotTakenBack(t *testing.T) {
+	h, key := newKeyed(t)
+	first := h.must(h.repeat(key))
+	told := h.must(h.repeat(key))
+	h.p.Told(&told, h.now)
+	h.p.Untold(&first, peer.ErrUnavailable, h.now)
+	h.settle()
+	again := h.must(h.repeat(key))
+	h.p.Untold(&again, peer.ErrUnavailable, h.now)
+	h.settle()
+	if s := h.inspect(key.Pool); s.InUse != 1 {
+		t.Error("the lease was purged")
+	}
+}
+
 // A call joins a borrow of an earlier one after the pool was deleted and registered anew, which
 // the view shows later; the view may show the ticket later, too. The pool has existed, with a free
 // slot, since that call came.

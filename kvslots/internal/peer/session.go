@@ -216,7 +216,7 @@ func (p *sessions) begin(c *call, r CreateSession) {
 }
 
 func (r CreateSession) step(p *sessions, c *call, current bool) (decided bool) {
-	switch waits, err := r.reached(p); {
+	switch waits, err := p.reached(r.Origin, r.limits(p)); {
 	case !waits && err == nil:
 		r.create(p, c)
 	case !current:
@@ -257,12 +257,4 @@ func (r CreateSession) limits(p *sessions) []limit {
 		return []limit{all}
 	}
 	return []limit{all, {quota{ofSessions, r.Origin}, p.cfg.MaxSessionsPerOrigin, p.view.ClientsFrom(r.Origin), ErrMaxSessionsPerOrigin}}
-}
-
-// reached returns which cap forbids another session: see writes.reached.
-func (r CreateSession) reached(p *sessions) (waits bool, err error) {
-	if p.view.TombstonesReach(p.cfg.MaxTombstones, r.Origin) {
-		return false, ErrMaxTombstones
-	}
-	return p.writes.reached(r.limits(p)...)
 }

@@ -18,13 +18,6 @@ type ticket struct {
 
 func (t *ticket) stands() bool { return t.place != 0 }
 
-// newTicket is a ticket to be written.
-type newTicket struct {
-	key   entry.Key
-	value entry.TicketValue
-	ttl   time.Duration
-}
-
 // join sends a ticket for a borrow that has to wait, unless there is a place for its request key:
 // then it takes that place, also from another peer, which may have died.
 //
@@ -41,26 +34,26 @@ func (b *borrow) join(pool *rules.Pool) {
 
 // sendTicket writes a borrow's ticket: a new one, or the one that stands at a place.
 func (b *borrow) sendTicket(place *rules.Ticket) {
-	ps, t := b.pool, b.ticketFor(b)
-	if t == nil {
+	key, value, ok := b.ticketFor(b)
+	if !ok {
 		return
 	}
 	if place != nil {
-		t.key, t.value.Place, t.value.Peer = place.Key, place.Place, b.p.self.id
+		key, value.Place, value.Peer = place.Key, place.Place, b.p.self.id
 	}
-	revision, _ := b.p.view.Latest(t.key)
-	b.ticket = ticket{key: t.key, sent: b.p.now}
+	revision, _ := b.p.view.Latest(key)
+	b.ticket = ticket{key: key, sent: b.p.now}
 	b.to(joining)
-	put(&ps.tickets, t.key, b)
-	ps.flight.Joining++
-	w := b.p.writes.put(b.p.value(t.key, t.value, revision, t.ttl), nil)
+	put(&b.pool.tickets, key, b)
+	b.pool.flight.Joining++
+	w := b.p.writes.put(b.p.value(key, value, revision, value.Wait.Duration()), nil)
 	b.charge(w)
 	w.settled = func(r resolution) { b.joinSettled(w, r) }
 }
 
-func (byCall) ticketFor(b *borrow) *newTicket {
+func (byCall) ticketFor(b *borrow) (key entry.Key, value entry.TicketValue, ok bool) {
 	grace, left := b.grace(), max(b.waitEnds().Sub(b.p.now), time.Millisecond)
-	value := entry.TicketValue{
+	value = entry.TicketValue{
 		Lease: b.lease, Generation: b.generation, Session: b.session, Origin: b.origin, Request: b.request, Label: b.label,
 	}
 	if grace > 0 { // its callers may wait again
@@ -68,7 +61,7 @@ func (byCall) ticketFor(b *borrow) *newTicket {
 		value.Grace, value.TTL, value.Waiter = entry.Span(grace), entry.Span(b.ttl), b.waiter()
 	}
 	value.Wait = entry.Span(left)
-	return &newTicket{entry.Key{Kind: entry.Ticket, Pool: b.pool.id, Session: b.p.self.id, N: b.pool.ticketNumber()}, value, left}
+	return entry.Key{Kind: entry.Ticket, Pool: b.pool.id, Session: b.p.self.id, N: b.pool.ticketNumber()}, value, true
 }
 
 // ticketNumber returns a number for which this peer has no ticket in the pool.

@@ -6,7 +6,7 @@ import (
 )
 
 func (p *pools) inspect(c *call, r Inspect) {
-	p.reads.whenCurrent(c, func() { p.answerState(c, r.Pool, Answer{Err: ErrNoPool}) })
+	p.whenPool(c, r.Pool, func(pool *rules.Pool) { c.answer(Answer{State: stateOf(pool)}) })
 }
 
 // answerState answers with a pool's state, or with gone if the pool does not exist.
@@ -21,6 +21,23 @@ func (p *pools) answerState(c *call, id entry.Hash, gone Answer) {
 }
 
 func stateOf(p *rules.Pool) State { return State{p.Size(), p.InUse(), p.Waiting(), p.Out()} }
+
+// whenPool calls do with a pool that exists, when the view is live and as new as now and no
+// claim of the pool may be withdrawn.
+func (p *pools) whenPool(c *call, id entry.Hash, do func(*rules.Pool)) {
+	p.whenKnown(c, id, func(pool *rules.Pool) {
+		if pool.Exists() {
+			do(pool)
+		} else {
+			c.answer(Answer{Err: ErrNoPool})
+		}
+	})
+}
+
+// whenKnown is whenPool for a pool that need not exist.
+func (p *pools) whenKnown(c *call, id entry.Hash, do func(*rules.Pool)) {
+	p.reads.whenCurrent(c, func() { p.whenCertain(c, id, do) })
+}
 
 // whenCertain calls do when no claim of a pool may be withdrawn.
 func (p *pools) whenCertain(c *call, id entry.Hash, do func(*rules.Pool)) {

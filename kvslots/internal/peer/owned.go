@@ -42,14 +42,12 @@ func (p *pools) purgeOwned(c *call, r ReleaseOwned, s *rules.Slot) {
 // whenOwnerKnown calls do with the slot of a lock's lease, or nil, when the view is live
 // and as new as now, and the claim cannot be withdrawn.
 func (p *pools) whenOwnerKnown(c *call, id entry.Hash, do func(*rules.Slot)) {
-	p.reads.whenCurrent(c, func() {
-		p.whenCertain(c, id, func(pool *rules.Pool) {
-			s := pool.Slot(0)
-			if s != nil && !s.Live() {
-				s = nil
-			}
-			do(s)
-		})
+	p.whenKnown(c, id, func(pool *rules.Pool) {
+		s := pool.Slot(0)
+		if s != nil && !s.Live() {
+			s = nil
+		}
+		do(s)
 	})
 }
 

@@ -1,9 +1,6 @@
 package peer
 
-import (
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/internal/rules"
-)
+import "github.com/kvslots/kvslots/kvslots/internal/rules"
 
 // The reads of one pool take a time that depends on what the pool holds, not on the bucket.
 
@@ -28,20 +25,6 @@ func (r *ReadPool) read(pool *rules.Pool, now Instant) *PoolDetail {
 		}
 	}
 	return d
-}
-
-// whenPool calls do with a pool that exists, when the view is live and as new as now and no
-// claim of the pool may be withdrawn.
-func (p *pools) whenPool(c *call, id entry.Hash, do func(*rules.Pool)) {
-	p.reads.whenCurrent(c, func() {
-		p.whenCertain(c, id, func(pool *rules.Pool) {
-			if pool.Exists() {
-				do(pool)
-			} else {
-				c.answer(Answer{Err: ErrNoPool})
-			}
-		})
-	})
 }
 
 func (h *Held) read(c *call) {

@@ -42,6 +42,9 @@ func (t *truth) state(p *poolTruth) *poolState {
 		claimed := t.claims[claimKey{e.Key, e.Fence()}]
 		switch {
 		case !t.holds(p, e):
+			if e.Key.N < st.size && (p.isOut(e.Key.N) || p.isOut(entry.WholePool)) { // idleOut takes it for a slot
+				st.out++
+			}
 		case claimed != nil && claimed.doubtful:
 			st.doubtful = append(st.doubtful, claimed)
 		default:

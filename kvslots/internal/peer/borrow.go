@@ -59,8 +59,9 @@ type wish struct {
 // byEnqueue and byTicket.
 type purpose interface {
 	enqueued() bool // the ticket is a session's, and stays in the line when no call waits
-	// ticketFor returns the ticket to join with; ok is false if the borrow has ended instead.
-	ticketFor(b *borrow) (key entry.Key, value entry.TicketValue, ok bool)
+	// ticketFor returns the ticket to join with; value is nil if the borrow has ended instead.
+	// It is a pointer because the stack of a waiting request has no room for its copies.
+	ticketFor(b *borrow) (key entry.Key, value *entry.TicketValue)
 	admitted(b *borrow)                   // the ticket stands in the line
 	goesOn(t *rules.Ticket) bool          // whether to try again after a claim came to nothing; t may be nil
 	grant(b *borrow, s *rules.Slot) bool  // answers with the lease; false if it is too late to

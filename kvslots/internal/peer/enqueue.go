@@ -108,20 +108,20 @@ type byEnqueue struct {
 
 func (byEnqueue) enqueued() bool { return true }
 
-func (e byEnqueue) ticketFor(b *borrow) (key entry.Key, value entry.TicketValue, ok bool) {
+func (e byEnqueue) ticketFor(b *borrow) (key entry.Key, value *entry.TicketValue) {
 	key = rules.EnqueuedKey(b.pool.id, b.session)
 	if _, taken := b.p.view.Latest(key); taken {
 		if t := b.p.view.Pool(b.pool.id).TicketAt(key); t == nil || !t.Value.Spent && t.Stands() {
 			b.callers = nil // enqueue decides again, in a current view
 			b.finish(Answer{})
 			e.again()
-			return key, value, false
+			return key, nil
 		}
 	}
-	return key, entry.TicketValue{
+	return key, &entry.TicketValue{
 		Lease: b.lease, Generation: b.generation, Peer: b.p.self.id, TTL: entry.Span(b.ttl), Nonce: b.nonce, Wait: entry.Span(rules.EnqueuedLife),
 		Request: b.request, Label: b.label,
-	}, true
+	}
 }
 
 func (byEnqueue) admitted(b *borrow) { b.finish(Answer{Queued: true}) }

@@ -34,8 +34,8 @@ func (b *borrow) join(pool *rules.Pool) {
 
 // sendTicket writes a borrow's ticket: a new one, or the one that stands at a place.
 func (b *borrow) sendTicket(place *rules.Ticket) {
-	key, value, ok := b.ticketFor(b)
-	if !ok {
+	key, value := b.ticketFor(b)
+	if value == nil {
 		return
 	}
 	if place != nil {
@@ -46,14 +46,14 @@ func (b *borrow) sendTicket(place *rules.Ticket) {
 	b.to(joining)
 	put(&b.pool.tickets, key, b)
 	b.pool.flight.Joining++
-	w := b.p.writes.put(b.p.value(key, value, revision, value.Wait.Duration()), nil)
+	w := b.p.writes.put(b.p.value(key, *value, revision, value.Wait.Duration()), nil)
 	b.charge(w)
 	w.settled = func(r resolution) { b.joinSettled(w, r) }
 }
 
-func (byCall) ticketFor(b *borrow) (key entry.Key, value entry.TicketValue, ok bool) {
+func (byCall) ticketFor(b *borrow) (key entry.Key, value *entry.TicketValue) {
 	grace, left := b.grace(), max(b.waitEnds().Sub(b.p.now), time.Millisecond)
-	value = entry.TicketValue{
+	value = &entry.TicketValue{
 		Lease: b.lease, Generation: b.generation, Session: b.session, Origin: b.origin, Request: b.request, Label: b.label,
 	}
 	if grace > 0 { // its callers may wait again
@@ -61,7 +61,7 @@ func (byCall) ticketFor(b *borrow) (key entry.Key, value entry.TicketValue, ok b
 		value.Grace, value.TTL, value.Waiter = entry.Span(grace), entry.Span(b.ttl), b.waiter()
 	}
 	value.Wait = entry.Span(left)
-	return entry.Key{Kind: entry.Ticket, Pool: b.pool.id, Session: b.p.self.id, N: b.pool.ticketNumber()}, value, true
+	return entry.Key{Kind: entry.Ticket, Pool: b.pool.id, Session: b.p.self.id, N: b.pool.ticketNumber()}, value
 }
 
 // ticketNumber returns a number for which this peer has no ticket in the pool.

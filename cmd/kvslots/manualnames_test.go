@@ -84,17 +84,22 @@ func TestDocumentCommands(t *testing.T) {
 	}
 }
 
+// operatorPaths are those for which the manual of the gateway writes an ellipsis.
+var operatorPaths = regexp.MustCompile(`^(/l/\{id\}|/v1/(pools/\{hash\}|(locks|semaphores)/\{key\}))`)
+
 // The manual of the gateway contains every route, and no document names any other.
 func TestDocumentRoutes(t *testing.T) {
 	manual := readDocument(t, httpManual)
 	operations := openapitest.Operations(t)
 	for _, operation := range operations {
 		method, route, _ := strings.Cut(operation, " ")
-		row := "`" + operation + "`"
-		if method == http.MethodHead {
-			row = "`GET " + route + "`, `HEAD`"
+		row := func(route string) string {
+			if method == http.MethodHead {
+				return "`GET " + route + "`, `HEAD`"
+			}
+			return "`" + method + " " + route + "`"
 		}
-		if !strings.Contains(manual, row) {
+		if short := operatorPaths.ReplaceAllString(route, "…"); !strings.Contains(manual, row(route)) && !strings.Contains(manual, row(short)) {
 			t.Errorf("%s is not in %s", operation, httpManual)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 type cycle func(ctx context.Context, client int) (time.Duration, error)
 
 // timed returns a cycle whose latency is the whole duration of do.
-func timed(do action) cycle {
+func timed(do Action) cycle {
 	return func(ctx context.Context, client int) (time.Duration, error) {
 		began := time.Now()
 		err := do(ctx, client)

@@ -2,7 +2,7 @@ package bench
 
 import (
 	"cmp"
-	"crypto/tls"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,13 +12,10 @@ import (
 
 // Config configures a Run.
 type Config struct {
-	// Server is the URL of a gateway to measure, http://host:port, over the
-	// transports http and v1. Token is its bearer token, if it needs one, and TLS
-	// configures connections to an https URL; nil means the default. "" means
-	// gateways that Run starts in this process.
-	Server string
-	Token  string
-	TLS    *tls.Config
+	// Server is the gateway to measure. Without it, Start starts a gateway with a sync
+	// mode, one of SyncNames, on an empty directory. Run closes what Start returns.
+	Server *Gateway
+	Start  func(ctx context.Context, sync string) (*Gateway, error)
 
 	// Workloads, Transports and Syncs select what is measured; empty means all.
 	// With Server, Syncs is ignored.
@@ -33,8 +30,7 @@ type Config struct {
 	// Clients are the numbers of operations in flight of the workload pairs,
 	// each 1 … 4096; empty means 1, 8, 64 and 512. Scale divides the numbers of
 	// clients, pools, waiters and slots of the other workloads, for a short run; 0
-	// means 1. If Scale is not 1, targets that depend on these numbers are not
-	// judged.
+	// means 1.
 	Clients []int
 	Scale   int
 
@@ -42,18 +38,9 @@ type Config struct {
 	// 1; 0 means 1,000.
 	Rate float64
 
-	// Limits selects whether the limits of the machine are measured in turn with
-	// the workload pairs. Baselines are measured in turn with it, too.
-	Limits    bool
-	Baselines []Baseline
-
-	// Dir is the directory of the servers' data during the run; "" means the
-	// directory for temporary files. It should be on the disk that production uses.
-	Dir string
-
-	// Holder is a command that runs HoldConnections. If it is empty, this process
-	// holds the connections of waiters, and its memory includes them.
-	Holder []string
+	// Baselines returns what is measured in turn with the workload pairs of gateways; nil
+	// means nothing.
+	Baselines func(ctx context.Context, gateways []*Gateway) ([]Baseline, error)
 
 	// Progress receives a line for each repetition; nil means none.
 	Progress io.Writer
@@ -66,8 +53,13 @@ const (
 	DefaultRate        = 1000
 )
 
+const (
+	syncAlways   = "always"   // flushed before the answer
+	syncInterval = "interval" // flushed once a second
+)
+
 // SyncNames returns the valid values of Config.Syncs.
-func SyncNames() []string { return []string{"always", "interval"} }
+func SyncNames() []string { return []string{syncAlways, syncInterval} }
 
 func (c Config) withDefaults() (Config, error) {
 	c.Duration, c.Repetitions = cmp.Or(c.Duration, DefaultDuration), cmp.Or(c.Repetitions, DefaultRepetitions)
@@ -77,9 +69,11 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	var wrong error
 	c.Workloads, wrong = oneOf("workload", c.Workloads, c.defaultWorkloads(), WorkloadNames(), wrong)
-	c.Transports, wrong = oneOf("transport", c.Transports, TransportNames(), TransportNames(), wrong)
+	c.Transports, wrong = oneOf("transport", c.Transports, append(TransportNames(), TransportLibrary), append(TransportNames(), TransportLibrary), wrong)
 	c.Syncs, wrong = oneOf("sync", c.Syncs, SyncNames(), SyncNames(), wrong)
 	switch {
+	case c.Server == nil && c.Start == nil:
+		wrong = errors.Join(wrong, errors.New("bench: there is no gateway to measure"))
 	case c.Duration < 10*time.Millisecond:
 		wrong = errors.Join(wrong, errors.New("bench: the duration must be 10ms or more"))
 	case c.Repetitions < 1 || c.Repetitions > 100:
@@ -97,7 +91,7 @@ func (c Config) withDefaults() (Config, error) {
 // defaultWorkloads returns all workloads, and for Config.Server only those that do not
 // leave very many markers in its bucket.
 func (c Config) defaultWorkloads() []string {
-	if c.Server == "" {
+	if c.Server == nil {
 		return WorkloadNames()
 	}
 	return slices.DeleteFunc(WorkloadNames(), func(name string) bool {

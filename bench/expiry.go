@@ -17,11 +17,11 @@ const (
 // expiryCases measure 200 locks whose leases of a second are not returned. The latency is
 // from the end of a lease to the arrival of the next waiter's answer. The ends of the
 // leases are spread evenly over the second.
-func expiryCases(ctx context.Context, env *Environment) ([]Case, error) {
+func expiryCases(ctx context.Context, env *environment) ([]Case, error) {
 	locks := max(1, expiryLocks/env.cfg.Scale)
 	return casesOf(ctx, env, interval, load{
 		key: Key{Workload: expiry, Size: locks}, pools: locks, slots: 1, clients: locks,
-		measure: func(ctx context.Context, _ *testbed, pools Pools, d time.Duration) (Sample, error) {
+		measure: func(ctx context.Context, _ *Gateway, pools Pools, d time.Duration) (Sample, error) {
 			return checked(measureExpiry(ctx, pools, locks, max(d, expiryTime/time.Duration(env.cfg.Scale))))
 		},
 	})

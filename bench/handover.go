@@ -12,15 +12,15 @@ var lineLengths = []int{1, 10, 100, 1000}
 
 // handoverCases measure one lock with 1, 10, 100 and 1,000 waiters. The latency is from the
 // beginning of the return to the arrival of the next waiter's answer. No other request is
-// under way then, so that it is the same work with any number of waiters. At a testbed they
-// also count the claims that the peer sends for each grant.
-func handoverCases(ctx context.Context, env *Environment) ([]Case, error) {
+// under way then, so that it is the same work with any number of waiters. With Gateway.Store they also
+// count the claims that the peer sends for each grant.
+func handoverCases(ctx context.Context, env *environment) ([]Case, error) {
 	var loads []load
 	for _, waiters := range env.cfg.scaled(lineLengths) {
 		loads = append(loads, load{
 			key: Key{Workload: handover, Size: waiters}, pools: 1, slots: 1, clients: waiters + 1,
-			measure: func(ctx context.Context, r *testbed, pools Pools, d time.Duration) (Sample, error) {
-				return measureHandover(ctx, pools, r, waiters, d)
+			measure: func(ctx context.Context, g *Gateway, pools Pools, d time.Duration) (Sample, error) {
+				return measureHandover(ctx, pools, g, waiters, d)
 			},
 		})
 	}
@@ -36,7 +36,7 @@ type turn struct {
 // joins the line again as soon as it was granted the lock. With one waiter, the lock
 // cannot be handed over before that; with more of them measureHandover waits for it
 // too, or the joining would be a part of the measured time.
-func measureHandover(ctx context.Context, pools Pools, r *testbed, waiters int, d time.Duration) (Sample, error) {
+func measureHandover(ctx context.Context, pools Pools, g *Gateway, waiters int, d time.Duration) (Sample, error) {
 	held, err := pools.Take(ctx, 0, 0, longTTL, 0)
 	if err != nil {
 		return Sample{}, err
@@ -53,7 +53,7 @@ func measureHandover(ctx context.Context, pools Pools, r *testbed, waiters int, 
 	if err := awaitLine(ctx, pools, waiters); err != nil {
 		return Sample{}, err
 	}
-	grants, before := 0, r.claims()
+	grants, before := 0, g.claims()
 	w := newWindow(1, d)
 	for ctx.Err() == nil && w.open() {
 		if err := awaitLine(ctx, pools, waiters); err != nil {
@@ -70,8 +70,8 @@ func measureHandover(ctx context.Context, pools Pools, r *testbed, waiters int, 
 		grants++
 	}
 	s, err := checked(t.sample(w.elapsed()))
-	if r.store != nil && grants > 0 {
-		s.Extra = map[string]float64{"claims_per_grant": float64(r.claims()-before) / float64(grants)}
+	if g.Store != nil && grants > 0 {
+		s.Extra = map[string]float64{"claims_per_grant": float64(g.claims()-before) / float64(grants)}
 	}
 	return s, err
 }

@@ -16,22 +16,22 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// endpoint is the address of a measured HTTP server.
-type endpoint struct {
+// Endpoint is the address of a measured HTTP server.
+type Endpoint struct {
 	addr  string // host:port
 	host  string // for the header
 	tls   *tls.Config
 	token string // bearer token; "" sends none
 }
 
-// parseEndpoint parses the URL of a gateway, http or https, without a path. config is used
+// ParseEndpoint parses the URL of a gateway, http or https, without a path. config is used
 // for https; nil means the default.
-func parseEndpoint(text, token string, config *tls.Config) (endpoint, error) {
+func ParseEndpoint(text, token string, config *tls.Config) (Endpoint, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" && u.Path != "/" {
-		return endpoint{}, errors.New("bench: the server must be http://host:port or https://host:port")
+		return Endpoint{}, errors.New("bench: the server must be http://host:port or https://host:port")
 	}
-	t := endpoint{addr: u.Host, host: u.Host, token: token}
+	t := Endpoint{addr: u.Host, host: u.Host, token: token}
 	port := "80"
 	if u.Scheme == "https" {
 		port = "443"
@@ -46,15 +46,15 @@ func parseEndpoint(text, token string, config *tls.Config) (endpoint, error) {
 	return t, nil
 }
 
-// url returns the URL from which parseEndpoint makes the same endpoint.
-func (e endpoint) url() string {
+// URL returns the URL from which ParseEndpoint makes the same Endpoint.
+func (e Endpoint) URL() string {
 	if e.tls != nil {
 		return "https://" + e.host
 	}
 	return "http://" + e.host
 }
 
-func (e endpoint) dial(ctx context.Context) (net.Conn, error) {
+func (e Endpoint) dial(ctx context.Context) (net.Conn, error) {
 	if e.tls != nil {
 		return (&tls.Dialer{Config: e.tls}).DialContext(ctx, "tcp", e.addr)
 	}
@@ -62,7 +62,7 @@ func (e endpoint) dial(ctx context.Context) (net.Conn, error) {
 }
 
 // request formats a request. header is "" or a line that ends in \r\n.
-func (e endpoint) request(method, path, header string, body []byte) []byte {
+func (e Endpoint) request(method, path, header string, body []byte) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path, e.host)
 	if e.token != "" {
@@ -80,7 +80,7 @@ func (e endpoint) request(method, path, header string, body []byte) []byte {
 // httpConn is one client's connection. It sends one request at a time. The benchmark
 // does not use the client of net/http, which needs more processor time than the gateway.
 type httpConn struct {
-	to     endpoint
+	to     Endpoint
 	conn   net.Conn // nil while not connected
 	reader *bufio.Reader
 }

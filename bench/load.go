@@ -5,15 +5,13 @@ import (
 	"errors"
 	"sync"
 	"time"
-
-	"github.com/kvslots/kvslots/natsembed"
 )
 
 // The sync modes of workloads: both if the time of the disk matters, and interval if
 // that time would hide the measured time.
 var (
-	both     = []natsembed.Sync{natsembed.SyncAlways, natsembed.SyncInterval}
-	interval = []natsembed.Sync{natsembed.SyncInterval}
+	both     = []string{syncAlways, syncInterval}
+	interval = []string{syncInterval}
 )
 
 // load is a measurement with pools for its clients, which any transport can carry.
@@ -23,23 +21,23 @@ type load struct {
 	named                 bool // the pools are locks or semaphores
 
 	// measure measures for about d.
-	measure func(ctx context.Context, r *testbed, pools Pools, d time.Duration) (Sample, error)
+	measure func(ctx context.Context, g *Gateway, pools Pools, d time.Duration) (Sample, error)
 }
 
 // casesOf returns a case of each load for each transport of each gateway with one of the
 // sync modes.
-func casesOf(ctx context.Context, env *Environment, syncs []natsembed.Sync, loads ...load) (cases []Case, err error) {
-	gateways, err := env.gateways(ctx, syncs...)
+func casesOf(ctx context.Context, env *environment, syncs []string, loads ...load) (cases []Case, err error) {
+	gateways, err := env.measured(ctx, syncs...)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range gateways {
-		for _, transport := range f.transports {
+	for _, g := range gateways {
+		for _, transport := range g.Transports {
 			for _, l := range loads {
 				if l.named && transport.Name() == transportHTTP { // /l has no names
 					continue
 				}
-				cases = append(cases, l.over(f, transport))
+				cases = append(cases, l.over(g, transport))
 			}
 		}
 	}
@@ -47,9 +45,9 @@ func casesOf(ctx context.Context, env *Environment, syncs []natsembed.Sync, load
 }
 
 // over returns the case of a load for one transport.
-func (l load) over(f *testbed, transport Transport) Case {
+func (l load) over(g *Gateway, transport Transport) Case {
 	key := l.key
-	key.Transport, key.Sync = transport.Name(), string(f.sync)
+	key.Transport, key.Sync = transport.Name(), g.Sync
 	return Case{Key: key, Measure: func(ctx context.Context, d time.Duration) (Sample, error) {
 		open := func() (Pools, error) { return transport.Pools(ctx, l.pools, l.slots, l.clients) }
 		if l.named {
@@ -64,7 +62,7 @@ func (l load) over(f *testbed, transport Transport) Case {
 		if err != nil {
 			return Sample{}, err
 		}
-		s, err := l.measure(ctx, f, pools, d)
+		s, err := l.measure(ctx, g, pools, d)
 		return s, errors.Join(err, closing())
 	}}
 }
@@ -82,8 +80,8 @@ func closeAgain(pools Pools) (err error) {
 
 // repeatedly returns a measure of clients that borrow and return all the time, in the
 // pools that pick returns.
-func repeatedly(clients int, pick func() (pool int)) func(context.Context, *testbed, Pools, time.Duration) (Sample, error) {
-	return func(ctx context.Context, _ *testbed, pools Pools, d time.Duration) (Sample, error) {
+func repeatedly(clients int, pick func() (pool int)) func(context.Context, *Gateway, Pools, time.Duration) (Sample, error) {
+	return func(ctx context.Context, _ *Gateway, pools Pools, d time.Duration) (Sample, error) {
 		return checked(closedLoop(ctx, clients, d, timed(func(ctx context.Context, client int) error {
 			return takeAndGive(ctx, pools, client, pick())
 		})))
@@ -91,3 +89,15 @@ func repeatedly(clients int, pick func() (pool int)) func(context.Context, *test
 }
 
 func onePool() int { return 0 }
+
+// closeTimeout bounds one attempt to close pools.
+const closeTimeout = 20 * time.Second
+
+// bounded returns a call of f with a context that ends after closeTimeout.
+func bounded(f Cleanup) func() error {
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		return f(ctx)
+	}
+}

@@ -10,27 +10,26 @@ import (
 var waiterNumbers = []int{1000, 10_000}
 
 // manyWaitersCases measure 1,000 and 10,000 borrowers in the line of one lock: the time
-// until all have joined it, the memory of this process per waiter, and the processor
-// time while nothing happens. Over HTTP with Config.Holder the memory is that of the
-// gateway alone. The memory of the kernel is not counted.
-func manyWaitersCases(ctx context.Context, env *Environment) ([]Case, error) {
-	f, err := env.freshGateway(ctx)
+// until all have joined it, and with Gateway.Store the memory of this process per waiter
+// and the processor time while nothing happens. The memory of the kernel is not counted.
+func manyWaitersCases(ctx context.Context, env *environment) ([]Case, error) {
+	g, err := env.freshGateway(ctx)
 	if err == nil {
-		err = env.ofWorkload.close() // only its transports and its sync mode are needed here
+		err = env.endWorkload() // only its transports and its sync mode are needed here
 	}
 	if err != nil {
 		return nil, err
 	}
 	var cases []Case
-	for i, transport := range f.transports {
+	for i, transport := range g.Transports {
 		for _, n := range env.cfg.scaled(waiterNumbers) {
 			l := load{
 				key: Key{Workload: manyWaiters, Size: n}, pools: 1, slots: 1, clients: n,
-				measure: func(ctx context.Context, _ *testbed, pools Pools, d time.Duration) (Sample, error) {
-					return measureWaiters(ctx, pools, n, d)
+				measure: func(ctx context.Context, g *Gateway, pools Pools, d time.Duration) (Sample, error) {
+					return measureWaiters(ctx, pools, n, d, g.Store != nil)
 				},
 			}
-			c := l.over(f, transport)
+			c := l.over(g, transport)
 			c.Once, c.Measure = true, l.atNewGateway(env, i)
 			cases = append(cases, c)
 		}
@@ -40,22 +39,25 @@ func manyWaitersCases(ctx context.Context, env *Environment) ([]Case, error) {
 
 // atNewGateway starts a new gateway each time, and measures its transport with an index:
 // memory of earlier waiters that is not freed yet would change the result.
-func (l load) atNewGateway(env *Environment, transport int) func(ctx context.Context, d time.Duration) (Sample, error) {
+func (l load) atNewGateway(env *environment, transport int) func(ctx context.Context, d time.Duration) (Sample, error) {
 	return func(ctx context.Context, d time.Duration) (s Sample, err error) {
-		f, err := env.freshGateway(ctx)
+		g, err := env.freshGateway(ctx)
 		if err != nil {
 			return Sample{}, err
 		}
-		defer func() { err = errors.Join(err, env.ofWorkload.close()) }()
-		return l.over(f, f.transports[transport]).Measure(ctx, d)
+		defer func() { err = errors.Join(err, env.endWorkload()) }()
+		return l.over(g, g.Transports[transport]).Measure(ctx, d)
 	}
 }
 
-func measureWaiters(ctx context.Context, pools Pools, n int, d time.Duration) (Sample, error) {
+func measureWaiters(ctx context.Context, pools Pools, n int, d time.Duration, inProcess bool) (Sample, error) {
 	if _, err := pools.Take(ctx, 0, 0, longTTL, 0); err != nil {
 		return Sample{}, err
 	}
-	before := memoryInUse()
+	var before uint64
+	if inProcess {
+		before = memoryInUse()
+	}
 	began := time.Now()
 	leave, err := pools.Queue(ctx, 0)
 	if err != nil {
@@ -66,11 +68,11 @@ func measureWaiters(ctx context.Context, pools Pools, n int, d time.Duration) (S
 		return Sample{}, errors.Join(err, leave())
 	}
 	s := Sample{Elapsed: time.Since(began)}
-	bytes := float64(memoryInUse()) - float64(before)
-	s.Extra = map[string]float64{
-		"joins_per_second": float64(n) / s.Elapsed.Seconds(),
-		"kib_per_waiter":   bytes / 1024 / float64(n),
+	s.Extra = map[string]float64{"joins_per_second": float64(n) / s.Elapsed.Seconds()}
+	if !inProcess {
+		return s, nil
 	}
+	s.Extra["kib_per_waiter"] = (float64(memoryInUse()) - float64(before)) / 1024 / float64(n)
 	idle := processorTime()
 	idleFrom := time.Now()
 	pause(ctx, d)

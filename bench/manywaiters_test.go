@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/natsembed"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // busyAPI refuses the first borrows that would wait, as a gateway does with some of very
@@ -32,23 +32,14 @@ func (b *busyAPI) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dur
 // Waiters that are refused ask again, until all of them stand in the line.
 func TestRefusedWaitersAskAgain(t *testing.T) {
 	t.Parallel()
-	r, err := startLibrary(t.Context(), t.TempDir(), natsembed.SyncInterval)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.close(); err != nil {
-			t.Error(err)
-		}
-	})
 	const waiters = 5
-	busy := &busyAPI{Service: r.store}
+	busy := &busyAPI{Service: kvslotstest.New(t)}
 	busy.refusals.Store(3)
 	pools, err := clientTransport{name: "busy", api: busy}.Pools(t.Context(), 1, 1, waiters)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := measureWaiters(t.Context(), pools, waiters, time.Millisecond); err != nil {
+	if _, err := measureWaiters(t.Context(), pools, waiters, time.Millisecond, true); err != nil {
 		t.Error(err)
 	}
 }

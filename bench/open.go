@@ -30,7 +30,7 @@ func arrivalTimes(rate float64, d time.Duration, seed uint64) []time.Duration {
 // server delays all arrivals during the stall, and not only the few operations in
 // flight (coordinated omission). The service times in Extra count from the time when
 // the operation was sent.
-func openLoop(ctx context.Context, clients int, times []time.Duration, do action) Sample {
+func openLoop(ctx context.Context, clients int, times []time.Duration, do Action) Sample {
 	var response tally
 	var service recorder
 	idle := make(chan int, clients)

@@ -4,41 +4,39 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/kvslots/kvslots/natsembed"
 )
 
 // Pairer prepares pairs, for clients 0 … clients−1. It returns pair, which does one borrow
 // and return of a client, and close, which may be nil.
-type Pairer func(ctx context.Context, clients int) (pair action, close cleanup, err error)
+type Pairer func(ctx context.Context, clients int) (pair Action, close Cleanup, err error)
 
 type (
-	action  = func(ctx context.Context, client int) error
-	cleanup = func(ctx context.Context) error
+	// Action is an operation of a client.
+	Action = func(ctx context.Context, client int) error
+
+	// Cleanup removes what actions have left.
+	Cleanup = func(ctx context.Context) error
 )
 
 // pairsCases measure borrow and return, each client in its own pool. The latency is that of
-// both. The limits and Config.Baselines are measured in turn with it.
-func pairsCases(ctx context.Context, env *Environment) ([]Case, error) {
-	gateways, err := env.gateways(ctx, natsembed.SyncAlways, natsembed.SyncInterval)
+// both. Config.Baselines are measured in turn with it.
+func pairsCases(ctx context.Context, env *environment) ([]Case, error) {
+	gateways, err := env.measured(ctx, both...)
 	if err != nil {
 		return nil, err
 	}
 	var baselines []Baseline
-	if env.cfg.Limits {
-		limits, err := env.limits(ctx, gateways)
-		if err != nil {
+	if env.cfg.Baselines != nil {
+		if baselines, err = env.cfg.Baselines(ctx, gateways); err != nil {
 			return nil, err
 		}
-		baselines = limits
 	}
-	baselines = append(baselines, env.cfg.Baselines...)
 	var cases []Case
 	for _, clients := range env.cfg.Clients {
-		for _, f := range gateways {
-			for _, d := range f.transports {
-				key := Key{Workload: pairs, Transport: d.Name(), Sync: string(f.sync), Clients: clients}
-				cases = append(cases, pairsCase(key, transportPairs(d)))
+		for _, g := range gateways {
+			for _, d := range g.Transports {
+				key := Key{Workload: pairs, Transport: d.Name(), Sync: g.Sync, Clients: clients}
+				cases = append(cases, pairsCase(key, PairsOver(d)))
 			}
 		}
 		for _, r := range baselines {
@@ -86,8 +84,9 @@ func checked(s Sample) (Sample, error) {
 
 var errNothingMeasured = errors.New("bench: no operation ended within the duration")
 
-func transportPairs(d Transport) Pairer {
-	return func(ctx context.Context, clients int) (action, cleanup, error) {
+// PairsOver returns pairs over a transport.
+func PairsOver(d Transport) Pairer {
+	return func(ctx context.Context, clients int) (Action, Cleanup, error) {
 		pools, err := d.Pools(ctx, clients, 1, clients)
 		if err != nil {
 			return nil, closeOf(pools), err

@@ -22,7 +22,6 @@ type Report struct {
 	Repetitions int       `json:"repetitions"`
 	Rows        []*Row    `json:"rows"`
 	Notes       []string  `json:"notes"` // what was not measured, and why
-	Targets     []Target  `json:"targets"`
 }
 
 // Machine describes the machine and the program of a Report.
@@ -55,7 +54,7 @@ type Stat struct {
 func newReport(cfg Config) *Report {
 	return &Report{
 		Machine: thisMachine(), Begun: time.Now(), Duration: cfg.Duration.Seconds(), Repetitions: cfg.Repetitions,
-		Rows: []*Row{}, Notes: []string{}, Targets: []Target{},
+		Rows: []*Row{}, Notes: []string{},
 	}
 }
 
@@ -110,14 +109,14 @@ func (r *Row) finish() bool {
 	}
 	r.Values = map[string]Stat{}
 	for name, v := range values {
-		r.Values[name] = statOf(v)
+		r.Values[name] = StatOf(v)
 	}
 	return len(values) > 0
 }
 
-// statOf returns the Stat of at least one value. The median of an even number of values
+// StatOf returns the Stat of at least one value. The median of an even number of values
 // is the mean of the two in the middle.
-func statOf(values []float64) Stat {
+func StatOf(values []float64) Stat {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
 	return Stat{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1]}

@@ -30,7 +30,7 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 		}
 		rows := measureInTurns(ctx, env, cases)
 		report.Rows = append(report.Rows, rows...)
-		if err := env.ofWorkload.close(); err != nil {
+		if err := env.endWorkload(); err != nil {
 			return report, fmt.Errorf("%s: %w", w.name, err)
 		}
 		if ctx.Err() != nil {
@@ -38,16 +38,15 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 		}
 	}
 	report.Notes = append(report.Notes, env.notes...)
-	report.Targets = judge(report, cfg)
 	if len(report.Rows) == 0 {
-		return report, errors.New("bench: nothing could be measured")
+		return report, fmt.Errorf("bench: nothing could be measured over the transports %v", cfg.Transports)
 	}
 	return report, nil
 }
 
 // measureInTurns measures each case once, then each case for the second time, and so
 // on. It leaves out repetitions that fail, and cases of which all repetitions fail.
-func measureInTurns(ctx context.Context, env *Environment, cases []Case) []*Row {
+func measureInTurns(ctx context.Context, env *environment, cases []Case) []*Row {
 	rows := make([]*Row, len(cases))
 	for i, c := range cases {
 		rows[i] = &Row{Key: c.Key, Latency: newHistogram()}

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// WriteTable writes the report as text: a table for each workload, the notes, and a line
-// for each target.
+// WriteTable writes the report as text: a table for each workload, and the notes.
 func (r *Report) WriteTable(w io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n%s\n", r.Machine, r.settings())
@@ -18,12 +17,6 @@ func (r *Report) WriteTable(w io.Writer) error {
 	}
 	if len(r.Notes) > 0 {
 		text.WriteString("\n" + strings.Join(r.Notes, "\n") + "\n")
-	}
-	if len(r.Targets) > 0 {
-		text.WriteString("\n")
-	}
-	for _, t := range r.Targets {
-		fmt.Fprintln(&text, t)
 	}
 	_, err := io.WriteString(w, text.String())
 	return err

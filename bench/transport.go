@@ -8,20 +8,23 @@ import (
 )
 
 const (
-	transportLibrary = "library" // kvslots.Store, a peer in the measuring process
-	transportNATS    = "nats"    // client.New, over a NATS connection
-	transportHTTP    = "http"    // /l
-	transportV1      = "v1"      // /v1
+	// TransportLibrary is a kvslots.Store: a peer of the library, in the process that measures.
+	TransportLibrary = "library"
+
+	transportNATS = "nats" // client.New, over a NATS connection
+	transportHTTP = "http" // /l
+	transportV1   = "v1"   // /v1
 )
 
-// TransportNames returns the valid values of Config.Transports.
+// TransportNames returns the transports of a gateway in another process, which are valid
+// values of Config.Transports, as is TransportLibrary.
 func TransportNames() []string {
-	return []string{transportLibrary, transportNATS, transportHTTP, transportV1}
+	return []string{transportNATS, transportHTTP, transportV1}
 }
 
 // Transport is a transport by which clients reach kvslots.
 type Transport interface {
-	// Name is one of TransportNames.
+	// Name is TransportLibrary or one of TransportNames.
 	Name() string
 
 	// Pools registers a number of pools with slots each, for clients 0 … clients−1.

@@ -21,13 +21,11 @@ type clientTransport struct {
 	api  kvslots.Service
 }
 
-func newLibraryTransport(store *kvslots.Store) Transport {
-	return clientTransport{transportLibrary, store}
-}
+// Library returns the transport library.
+func Library(store *kvslots.Store) Transport { return clientTransport{TransportLibrary, store} }
 
-func newGatewayTransport(name string, c *client.Client) clientTransport {
-	return clientTransport{name, c}
-}
+// NATS returns the transport nats; c uses a connection.
+func NATS(c *client.Client) Transport { return clientTransport{transportNATS, c} }
 
 func (d clientTransport) Name() string { return d.name }
 

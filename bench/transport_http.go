@@ -14,9 +14,12 @@ import (
 
 // httpTransport is the API /l of a gateway. Measured requests use raw connections.
 type httpTransport struct {
-	to   endpoint
-	hold holder
+	to   Endpoint
+	hold Holder
 }
+
+// HTTP returns the transport http of the gateway at an endpoint.
+func HTTP(to Endpoint, hold Holder) Transport { return httpTransport{to, hold} }
 
 func (d httpTransport) Name() string { return transportHTTP }
 
@@ -42,14 +45,14 @@ func (d httpTransport) Named(context.Context, int, int) (Pools, error) {
 }
 
 type httpClients struct {
-	to    endpoint
-	hold  holder
+	to    Endpoint
+	hold  Holder
 	api   *client.Client // for requests that are not measured
 	conns []httpConn     // by client
 }
 
-func newHTTPClients(to endpoint, hold holder, clients int) (httpClients, error) {
-	api, err := client.Dial(to.url(), client.Config{Token: to.token, TLS: to.tls})
+func newHTTPClients(to Endpoint, hold Holder, clients int) (httpClients, error) {
+	api, err := client.Dial(to.URL(), client.Config{Token: to.token, TLS: to.tls})
 	c := httpClients{to: to, hold: hold, api: api, conns: make([]httpConn, clients)}
 	for i := range c.conns {
 		c.conns[i].to = to

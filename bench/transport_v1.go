@@ -11,9 +11,12 @@ import (
 // v1Transport is the API /v1 of a gateway: named locks and semaphores of sessions. Its
 // pools are semaphores with new names.
 type v1Transport struct {
-	to   endpoint
-	hold holder
+	to   Endpoint
+	hold Holder
 }
+
+// V1 returns the transport v1 of the gateway at an endpoint.
+func V1(to Endpoint, hold Holder) Transport { return v1Transport{to, hold} }
 
 func (d v1Transport) Name() string { return transportV1 }
 
@@ -26,7 +29,7 @@ func (d v1Transport) Named(ctx context.Context, slots, clients int) (Pools, erro
 	if err != nil {
 		return nil, err
 	}
-	made, err := newGatewayTransport(transportV1, c.api).Named(ctx, slots, clients)
+	made, err := clientTransport{transportV1, c.api}.Named(ctx, slots, clients)
 	return &v1Names{c, made.(*clientNames)}, withStatus(err)
 }
 

@@ -47,7 +47,7 @@ type workload struct {
 	name string // in --workload and in rows
 
 	// cases returns the cases to measure in turn. It starts the servers that they need.
-	cases func(ctx context.Context, env *Environment) ([]Case, error)
+	cases func(ctx context.Context, env *environment) ([]Case, error)
 }
 
 const (

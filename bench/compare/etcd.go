@@ -39,7 +39,7 @@ func startEtcd(ctx context.Context, s *servers, program string) error {
 	if err != nil {
 		return err
 	}
-	s.atClose(client.Close)
+	s.add(client.Close)
 	err = c.await(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()

@@ -1,7 +1,7 @@
-// Command compare is kvslots bench beside other lock servers: Redis and etcd, if they are
-// installed, and plain KV. It also draws plots. It is a module of its own, so that programs
-// that use kvslots do not depend on what only this comparison needs. bench/README.md
-// describes it.
+// Command compare measures all transports of kvslots and the library in one process, beside the
+// limits of the machine, plain KV, and Redis and etcd, if they are installed. It judges targets
+// and draws plots. It is a module of its own, so that programs that use kvslots do not depend
+// on what only this comparison needs. bench/README.md describes it.
 package main
 
 import (
@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/bench"
+	"github.com/kvslots/kvslots/kvslots"
 )
 
 // leaseTTL is the ttl of leases that are returned at once.
@@ -42,23 +43,24 @@ const holdArgument = "hold-connections"
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if len(args) == 1 && args[0] == holdArgument {
-		return bench.HoldConnections(ctx, stdin, stdout)
+		return holdConnections(ctx, stdin, stdout)
 	}
 	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	cfg := bench.Config{Limits: true, Progress: stderr, Holder: []string{program, holdArgument}}
+	l := &lab{hold: holdElsewhere([]string{program, holdArgument}), testbeds: map[*kvslots.Store]*testbed{}}
+	cfg := bench.Config{Progress: stderr, Start: l.start}
 	flags := pflag.NewFlagSet("compare", pflag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringSliceVar(&cfg.Workloads, "workload", nil, "measure only these workloads: "+strings.Join(bench.WorkloadNames(), ", "))
-	flags.StringSliceVar(&cfg.Transports, "transport", nil, "measure only these transports: "+strings.Join(bench.TransportNames(), ", "))
+	flags.StringSliceVar(&cfg.Transports, "transport", nil, "measure only these transports: "+strings.Join(append(bench.TransportNames(), bench.TransportLibrary), ", "))
 	flags.StringSliceVar(&cfg.Syncs, "sync", nil, "measure only these sync modes: "+strings.Join(bench.SyncNames(), ", "))
 	flags.IntSliceVar(&cfg.Clients, "clients", nil, "numbers of operations in flight of the workload pairs (default 1,8,64,512)")
 	flags.DurationVar(&cfg.Duration, "duration", bench.DefaultDuration, "duration of each repetition, at least 10ms")
 	flags.IntVar(&cfg.Repetitions, "repetitions", bench.DefaultRepetitions, "number of repetitions of each case, 1 to 100")
-	flags.BoolVar(&cfg.Limits, "limits", cfg.Limits, "measure the limits of this machine in turn with the workload pairs")
-	flags.StringVar(&cfg.Dir, "dir", "", "directory of the servers' data; by default the directory for temporary files")
+	flags.BoolVar(&l.measuresLimits, "limits", true, "measure the limits of this machine in turn with the workload pairs")
+	flags.StringVar(&l.dir, "dir", "", "directory of the servers' data; by default the directory for temporary files")
 	asJSON := flags.Bool("json", false, "print the report as JSON instead of the table")
 	plots := flags.String("plots", "", "write plots as SVG files into this directory")
 	statusOnly := flags.Bool("status", false, "print which lock servers are installed, and exit")
@@ -72,30 +74,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		_, err := fmt.Fprintln(stdout, strings.Join(status(), "\n"))
 		return err
 	}
-	report, err := measure(ctx, cfg)
-	if report == nil {
+	measured, err := l.measure(ctx, cfg)
+	if measured.Report == nil {
 		return err
 	}
 	if *asJSON {
-		err = errors.Join(err, report.WriteJSON(stdout))
+		err = errors.Join(err, measured.writeJSON(stdout))
 	} else {
-		err = errors.Join(err, report.WriteTable(stdout))
+		err = errors.Join(err, measured.writeTable(stdout))
 	}
 	if *plots != "" && err == nil {
-		_, err = writePlots(report, *plots)
+		_, err = writePlots(measured.Report, *plots)
 	}
 	return err
-}
-
-// measure is bench.Run beside the lock servers that are installed.
-func measure(ctx context.Context, cfg bench.Config) (report *bench.Report, err error) {
-	others := &servers{dir: cfg.Dir}
-	defer func() { err = errors.Join(err, others.close()) }()
-	others.start(ctx)
-	cfg.Baselines = others.baselines
-	report, err = bench.Run(ctx, cfg)
-	if report != nil {
-		report.Notes = append(others.notes, report.Notes...)
-	}
-	return report, err
 }

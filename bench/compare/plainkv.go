@@ -17,16 +17,16 @@ import (
 // for each entry.
 func startKV(ctx context.Context, s *servers) error {
 	for _, interval := range []string{"always", "2m"} {
-		server, err := bench.StartPlainServer(s.dir, interval == "always")
+		server, err := startPlainServer(s.dir, interval == "always")
 		if err != nil {
 			return err
 		}
-		s.atClose(server.Close)
-		nc, err := nats.Connect(server.URL())
+		s.add(server.close)
+		nc, err := nats.Connect(server.url())
 		if err != nil {
 			return err
 		}
-		s.atClose(func() error { nc.Close(); return nil })
+		s.add(func() error { nc.Close(); return nil })
 		limiter, err := cosmo.New(ctx, nc, cosmo.Config{})
 		if err != nil {
 			return err

@@ -44,7 +44,7 @@ func startRedis(ctx context.Context, s *servers, program string) error {
 			return err
 		}
 		client := redis.NewClient(&redis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", port), PoolSize: 512})
-		s.atClose(client.Close)
+		s.add(client.Close)
 		if err := c.await(ctx, func(ctx context.Context) error { return client.Ping(ctx).Err() }); err != nil {
 			return err
 		}

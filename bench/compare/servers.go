@@ -31,7 +31,7 @@ type servers struct {
 	dir       string // of their data
 	baselines []bench.Baseline
 	notes     []string // what was left out, and why
-	closers   []func() error
+	closers
 }
 
 // start starts all that are installed. Errors become notes.
@@ -50,15 +50,6 @@ func (s *servers) start(ctx context.Context) {
 }
 
 func (s *servers) note(format string, v ...any) { s.notes = append(s.notes, fmt.Sprintf(format, v...)) }
-
-func (s *servers) atClose(f func() error) { s.closers = append(s.closers, f) }
-
-func (s *servers) close() (err error) {
-	for i := len(s.closers) - 1; i >= 0; i-- {
-		err = errors.Join(err, s.closers[i]())
-	}
-	return err
-}
 
 // status returns a line for each lock server: its version, or the Debian package that
 // contains it.
@@ -105,7 +96,7 @@ func (s *servers) startChild(program string, args func(dir string) []string) (*c
 		defer close(c.ended)
 		_ = c.command.Wait() // an error is expected: the process is killed
 	}()
-	s.atClose(func() error {
+	s.add(func() error {
 		_ = c.command.Process.Kill() // fails if it has ended
 		<-c.ended
 		return remove()

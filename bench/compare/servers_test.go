@@ -4,23 +4,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kvslots/kvslots/bench"
 )
 
 // small returns the configuration of the shortest possible run: the library and the other
 // lock servers.
-func small(t *testing.T) bench.Config {
-	return bench.Config{
-		Workloads: []string{"pairs"}, Transports: []string{"library"}, Syncs: []string{"interval"},
-		Duration: 10 * time.Millisecond, Repetitions: 1, Clients: []int{2}, Dir: t.TempDir(),
-	}
+func small(t *testing.T) (*lab, bench.Config) {
+	l, cfg := smallLab(t)
+	cfg.Workloads, cfg.Transports, cfg.Syncs = []string{"pairs"}, []string{"library"}, []string{"interval"}
+	return l, cfg
 }
 
 // Lock servers that are installed are measured; missing ones are noted.
 func TestMeasure(t *testing.T) {
-	report, err := measure(t.Context(), small(t))
+	l, cfg := small(t)
+	report, err := l.measure(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

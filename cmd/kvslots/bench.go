@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -15,21 +14,21 @@ import (
 )
 
 const benchHelp = `
-Measure borrow and return over every transport, and compare them with the limits of this machine. If the machine is also
-used for other work, only ratios are meaningful.
+Measure borrow and return at a gateway, as its clients do. If the machine is also used for other work, only ratios are
+meaningful.
 
-Without --server the command starts gateways in this process, on empty directories, and removes them at the end. With
+Without --server the command starts gateways, each in a process of its own and on an empty directory, and ends them. With
 --server it measures that gateway, over HTTP: it registers pools and deletes them again, which leaves small markers in the
 bucket.
 
-Progress goes to standard error, the table to standard output. A line for each target begins with "met" or "missed".`
+Progress goes to standard error, the table to standard output.`
 
 // benchCommand is described in bench/README.md.
 func benchCommand(env settings.Environment) *cobra.Command {
 	var cfg bench.Config
 	var asJSON bool
+	var dir string
 	var at settings.Gateway
-	cfg.Limits = true
 	command := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure the throughput and latency of a gateway",
@@ -40,11 +39,12 @@ func benchCommand(env settings.Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if cfg.TLS, err = at.TLS.Config(); err != nil {
+			cfg.Progress = command.ErrOrStderr()
+			if at.Server == "" {
+				cfg.Start = func(ctx context.Context, sync string) (*bench.Gateway, error) { return startMeasured(ctx, dir, sync) }
+			} else if cfg.Server, err = measuredServer(command.Context(), at); err != nil {
 				return err
 			}
-			cfg.Server, cfg.Token, cfg.Progress = at.Server, at.Token.Value, command.ErrOrStderr()
-			cfg.Holder = holderCommand()
 			return runBench(command.Context(), cfg, command.OutOrStdout(), asJSON)
 		},
 	}
@@ -60,10 +60,8 @@ func benchCommand(env settings.Environment) *cobra.Command {
 	flags.Var(settings.Duration(&cfg.Duration, 10*time.Millisecond, time.Hour), "duration", "duration of each repetition")
 	flags.Var(settings.Number(&cfg.Repetitions, 1, 100), "repetitions", "number of repetitions of each case, in turn with other cases")
 	flags.Var(settings.Number(&cfg.Scale, 1, 1_000_000), "scale", "divide the numbers of pools, waiters, slots and clients by this, except those of the workload pairs, for a short run")
-	flags.BoolVar(&cfg.Limits, "limits", cfg.Limits, "measure the limits of this machine in turn with the workload pairs")
-	flags.StringVar(&cfg.Dir, "dir", "", "directory of the servers' data; by default the directory for temporary files")
+	flags.StringVar(&dir, "dir", "", "directory of the servers' data; by default the directory for temporary files")
 	flags.BoolVar(&asJSON, "json", false, "print the report as JSON instead of the table")
-	command.AddCommand(holdCommand())
 	return command
 }
 
@@ -81,29 +79,4 @@ func runBench(ctx context.Context, cfg bench.Config, stdout io.Writer, asJSON bo
 		err = errors.Join(err, report.WriteTable(stdout))
 	}
 	return unlessInterrupted(ctx, errors.Join(err, ctx.Err()))
-}
-
-// holdName is the name of the hidden command that holds the connections of waiters.
-const holdName = "hold-connections"
-
-// holderCommand returns the command that runs this program to hold connections, or nil
-// if the path of the program is unknown or names a test program.
-func holderCommand() []string {
-	program, err := os.Executable()
-	if err != nil || strings.HasSuffix(program, ".test") {
-		return nil
-	}
-	return []string{program, "bench", holdName}
-}
-
-func holdCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    holdName,
-		Short:  "Hold connections for a bench in another process",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return bench.HoldConnections(command.Context(), command.InOrStdin(), command.OutOrStdout())
-		},
-	}
 }

@@ -17,7 +17,7 @@ var (
 // logs do it, they log only to what is searched, and no package but main prints past the
 // writers that it is given. Where tests start a server, they search its data directory.
 func TestOutputIsSearched(t *testing.T) {
-	mayPrint := map[string]bool{"cmd/kvslots/main.go": true, "bench/compare/main.go": true, "bench/hold.go": true, "kvslots/logtest/secrets.go": true, "kvslots/internal/natstest/process_unix.go": true}
+	mayPrint := map[string]bool{"cmd/kvslots/main.go": true, "bench/compare/main.go": true, "bench/compare/hold.go": true, "kvslots/logtest/secrets.go": true, "kvslots/internal/natstest/process_unix.go": true}
 	logs, searches := map[string]bool{}, map[string]bool{}
 	walkModule(t, func(name string) error {
 		if path.Ext(name) != ".go" || strings.HasPrefix(name, "kvslots/logtest/") {

@@ -78,3 +78,11 @@ func WithoutSecrets(environment []string) []string {
 		return credential.MatchString(name) || isURL && strings.Contains(value, "@")
 	})
 }
+
+// WithoutSettings returns the environment without the variables of flags.
+func WithoutSettings(environment []string) []string {
+	return slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return strings.HasPrefix(name, envPrefix) && !notSettings.MatchString(name)
+	})
+}

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"errors"
@@ -6,28 +6,30 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/bench"
 )
 
-// PlainServer is a nats-server with JetStream and default settings, in this process,
+// plainServer is a nats-server with JetStream and default settings, in this process,
 // with a listener on loopback.
-type PlainServer struct {
+type plainServer struct {
 	nats  *server.Server
 	inner *nats.Conn // without a socket
 	closers
 }
 
-// StartPlainServer starts a server with its data below dir. With syncAlways the server
+// startPlainServer starts a server with its data below dir. With syncAlways the server
 // flushes each write before it acknowledges the write.
-func StartPlainServer(dir string, syncAlways bool) (*PlainServer, error) {
-	s := &PlainServer{}
+func startPlainServer(dir string, syncAlways bool) (*plainServer, error) {
+	s := &plainServer{}
 	if err := s.start(dir, syncAlways); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-func (s *PlainServer) start(dir string, syncAlways bool) error {
-	data, remove, err := TempDir(dir)
+func (s *plainServer) start(dir string, syncAlways bool) error {
+	data, remove, err := bench.TempDir(dir)
 	if err != nil {
 		return err
 	}
@@ -45,7 +47,7 @@ func (s *PlainServer) start(dir string, syncAlways bool) error {
 	})
 	s.nats.Start()
 	if !s.nats.ReadyForConnections(10 * time.Second) {
-		return errors.New("bench: nats-server did not become ready")
+		return errors.New("nats-server did not become ready")
 	}
 	if s.inner, err = nats.Connect("", nats.InProcessServer(s.nats)); err != nil {
 		return err
@@ -54,8 +56,5 @@ func (s *PlainServer) start(dir string, syncAlways bool) error {
 	return nil
 }
 
-// URL returns the address of the listener, nats://….
-func (s *PlainServer) URL() string { return s.nats.ClientURL() }
-
-// Close stops the server and removes its data.
-func (s *PlainServer) Close() error { return s.close() }
+// url returns the address of the listener, nats://….
+func (s *plainServer) url() string { return s.nats.ClientURL() }

@@ -1,8 +1,11 @@
-package bench
+package main
 
 import (
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kvslots/kvslots/bench"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -17,21 +20,21 @@ func BenchmarkPair64(b *testing.B) { benchmarkPairs(b, 64) }
 func benchmarkPairs(b *testing.B, clients int) {
 	for _, sync := range []natsembed.Sync{natsembed.SyncInterval, natsembed.SyncAlways} {
 		b.Run(string(sync), func(b *testing.B) {
-			env := &Environment{cfg: Config{Dir: b.TempDir()}}
-			defer closing(b, env.ofRun.close)
-			r, err := startTestbed(b.Context(), b.TempDir(), sync, holdInProcess)
+			l := &lab{}
+			defer closing(b, l.close)
+			r, err := startTestbed(b.Context(), b.TempDir(), sync, bench.Hold)
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer closing(b, r.close)
 			for _, transport := range r.transports {
-				benchmarkPair(b, transport.Name(), clients, transportPairs(transport))
+				benchmarkPair(b, transport.Name(), clients, bench.PairsOver(transport))
 			}
 			raw, err := rawPairs(b.Context(), r.inner, r.durable())
 			if err != nil {
 				b.Fatal(err)
 			}
-			handler, err := env.handlerPairs(answerAtOnce)
+			handler, err := l.handlerPairs(answerAtOnce)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -42,7 +45,7 @@ func benchmarkPairs(b *testing.B, clients int) {
 	}
 }
 
-func benchmarkPair(b *testing.B, name string, clients int, p Pairer) {
+func benchmarkPair(b *testing.B, name string, clients int, p bench.Pairer) {
 	b.Run(name, func(b *testing.B) {
 		pair, closePairs, err := p(b.Context(), clients)
 		if err != nil {
@@ -65,11 +68,16 @@ func benchmarkPair(b *testing.B, name string, clients int, p Pairer) {
 			idle <- client
 		}
 		b.ResetTimer()
-		if err := forEach(b.N, func(int) error {
-			client := <-idle
-			defer func() { idle <- client }()
-			return pair(b.Context(), client)
-		}); err != nil {
+		var all errgroup.Group
+		all.SetLimit(clients)
+		for range b.N {
+			all.Go(func() error {
+				client := <-idle
+				defer func() { idle <- client }()
+				return pair(b.Context(), client)
+			})
+		}
+		if err := all.Wait(); err != nil {
 			b.Fatal(err)
 		}
 	})

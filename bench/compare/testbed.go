@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/bench"
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/library"
@@ -18,44 +19,19 @@ import (
 )
 
 // testbed is a gateway in this process: an embedded server on an empty directory, one peer
-// of the library, and all transports, on loopback. For the gateway of Config.Server it has
-// only sync and transports.
+// of the library, and all transports, on loopback.
 type testbed struct {
 	sync       natsembed.Sync
 	nats       *natsembed.Server
 	inner      *nats.Conn // to the bucket's account; limits use it
 	outer      *nats.Conn // a client of the listener
 	store      *kvslots.Store
-	http       endpoint
-	transports []Transport
+	http       bench.Endpoint
+	transports []bench.Transport
 	closers
 }
 
-// closers are functions that close calls in the opposite order.
-type closers []func() error
-
-func (c *closers) add(f func() error) { *c = append(*c, f) }
-
-func (c *closers) close() (err error) {
-	for i := len(*c) - 1; i >= 0; i-- {
-		err = errors.Join(err, (*c)[i]())
-	}
-	*c = nil
-	return err
-}
-
-// closeTimeout bounds the closing of each part of a testbed.
-const closeTimeout = 20 * time.Second
-
-func bounded(f func(ctx context.Context) error) func() error {
-	return func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		return f(ctx)
-	}
-}
-
-func startTestbed(ctx context.Context, dir string, sync natsembed.Sync, hold holder) (*testbed, error) {
+func startTestbed(ctx context.Context, dir string, sync natsembed.Sync, hold bench.Holder) (*testbed, error) {
 	r := &testbed{sync: sync}
 	if err := r.start(ctx, dir, hold); err != nil {
 		return nil, errors.Join(err, r.close())
@@ -63,7 +39,7 @@ func startTestbed(ctx context.Context, dir string, sync natsembed.Sync, hold hol
 	return r, nil
 }
 
-func (r *testbed) start(ctx context.Context, dir string, hold holder) error {
+func (r *testbed) start(ctx context.Context, dir string, hold bench.Holder) error {
 	flush := r.sync
 	if flush == natsembed.SyncAlways { // as in kvslots serve
 		flush = natsembed.SyncGroup
@@ -88,7 +64,7 @@ func startLibrary(ctx context.Context, dir string, flush natsembed.Sync) (*testb
 }
 
 func (r *testbed) open(ctx context.Context, dir string, flush natsembed.Sync) error {
-	data, remove, err := TempDir(dir)
+	data, remove, err := bench.TempDir(dir)
 	if err != nil {
 		return err
 	}
@@ -103,7 +79,7 @@ func (r *testbed) open(ctx context.Context, dir string, flush natsembed.Sync) er
 		return err
 	}
 	r.add(func() error { peer.Close(); return nil })
-	cfg := kvslots.Config{MaxWait: longWait, Sole: true, Durable: r.durable()}
+	cfg := kvslots.Config{MaxWait: waitLimit, Sole: true, Durable: r.durable()}
 	if r.store, err = kvslots.Open(ctx, peer, cfg); err != nil {
 		return err
 	}
@@ -119,14 +95,6 @@ func (r *testbed) durable() func(then func(error)) {
 	return nil
 }
 
-// claims returns how many claims of slots the peer has sent; 0 at Config.Server.
-func (r *testbed) claims() uint64 {
-	if r.store == nil {
-		return 0
-	}
-	return r.store.Metrics().Claims
-}
-
 func (r *testbed) connect() (err error) {
 	if r.inner, err = r.nats.Connect(); err != nil {
 		return err
@@ -139,10 +107,13 @@ func (r *testbed) connect() (err error) {
 	return nil
 }
 
+// waitLimit is the longest wait of bench.
+const waitLimit = time.Hour
+
 // sessionIdle is longer than any session waits for its next repetition.
 const sessionIdle = time.Hour
 
-func (r *testbed) serve(hold holder) error {
+func (r *testbed) serve(hold bench.Holder) error {
 	lending, turns := gateway.NewLending(), gateway.NewTurns()
 	times := gateway.SessionTimes{IdleTimeout: sessionIdle}
 	service, err := r.nats.ConnectService()
@@ -172,10 +143,11 @@ func (r *testbed) serve(hold holder) error {
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(ln) }()
 	r.add(func() error { return errors.Join(bounded(g.Drain)(), <-served) })
-	r.http = endpoint{addr: ln.Addr().String(), host: ln.Addr().String()}
-	r.transports = []Transport{
-		newLibraryTransport(r.store), newGatewayTransport(transportNATS, client.New(r.outer)),
-		httpTransport{r.http, hold}, v1Transport{r.http, hold},
+	if r.http, err = bench.ParseEndpoint("http://"+ln.Addr().String(), "", nil); err != nil {
+		return err
+	}
+	r.transports = []bench.Transport{
+		bench.Library(r.store), bench.NATS(client.New(r.outer)), bench.HTTP(r.http, hold), bench.V1(r.http, hold),
 	}
 	return nil
 }

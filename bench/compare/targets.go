@@ -1,17 +1,39 @@
-package bench
+package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/kvslots/kvslots/bench"
+)
+
+// Names of rows that targets compare.
+const (
+	transportLibrary = bench.TransportLibrary
+	transportNATS    = "nats"
+	transportHTTP    = "http"
+
+	pairs       = "pairs"
+	lastSlot    = "last-slot"
+	handover    = "handover"
+	manyPools   = "many-pools"
+	manyWaiters = "many-waiters"
+	expiry      = "expiry"
+
+	bigPool       = 1000 // slots
+	sharedClients = 64
+	expiryLocks   = 200
+)
 
 // Target is a bound for a figure, and the measured figure. A ratio that is only shown has
 // no bound.
 type Target struct {
-	Name    string  `json:"name"`
-	Bound   float64 `json:"bound,omitempty"`
-	AtMost  bool    `json:"at_most"` // false means at least the bound
-	Unit    string  `json:"unit,omitempty"`
-	Value   Stat    `json:"value"` // over the repetitions
-	Met     bool    `json:"met"`   // whether the median meets the bound
-	LeftOut string  `json:"left_out,omitempty"`
+	Name    string     `json:"name"`
+	Bound   float64    `json:"bound,omitempty"`
+	AtMost  bool       `json:"at_most"` // false means at least the bound
+	Unit    string     `json:"unit,omitempty"`
+	Value   bench.Stat `json:"value"` // over the repetitions
+	Met     bool       `json:"met"`   // whether the median meets the bound
+	LeftOut string     `json:"left_out,omitempty"`
 }
 
 // String returns a line that begins with "met ", "missed ", "ratio " or "left out ".
@@ -38,7 +60,7 @@ func (t Target) String() string {
 }
 
 type figure struct {
-	key  Key
+	key  bench.Key
 	name string
 }
 
@@ -55,15 +77,15 @@ type rule struct {
 }
 
 func pairRate(transport, sync string, clients int) figure {
-	return figure{Key{pairs, transport, sync, clients, 0}, "per_second"}
+	return figure{bench.Key{Workload: pairs, Transport: transport, Sync: sync, Clients: clients}, "per_second"}
 }
 
 func pairP50(transport, sync string, clients int) figure {
-	return figure{Key{pairs, transport, sync, clients, 0}, "p50_us"}
+	return figure{bench.Key{Workload: pairs, Transport: transport, Sync: sync, Clients: clients}, "p50_us"}
 }
 
 func sized(workload, transport string, clients, size int, name string) figure {
-	return figure{Key{workload, transport, "interval", clients, size}, name}
+	return figure{bench.Key{Workload: workload, Transport: transport, Sync: "interval", Clients: clients, Size: size}, name}
 }
 
 // rules returns all targets, which bench/README.md explains.
@@ -122,21 +144,21 @@ func rules() []rule {
 // judge compares the report with the rules. If a row for a target is missing and all
 // workloads were to be measured, the target has the reason in LeftOut; in a run of some
 // workloads, judge omits the target.
-func judge(r *Report, cfg Config) []Target {
+func judge(r *bench.Report, cfg bench.Config) []Target {
 	targets := []Target{}
 	for _, rule := range rules() {
 		t := rule.judge(r)
-		if t.LeftOut == "" || len(cfg.Workloads) == len(workloads()) {
+		if t.LeftOut == "" || len(cfg.Workloads) == 0 || len(cfg.Workloads) == len(bench.WorkloadNames()) {
 			targets = append(targets, t)
 		}
 	}
 	return targets
 }
 
-func (r rule) judge(report *Report) Target {
+func (r rule) judge(report *bench.Report) Target {
 	t := Target{Name: r.name, Bound: r.bound, AtMost: r.atMost, Unit: r.unit}
 	for _, f := range r.figures() {
-		if row := report.Row(f.key); row == nil || row.Values[f.name] == (Stat{}) {
+		if row := report.Row(f.key); row == nil || row.Values[f.name] == (bench.Stat{}) {
 			t.LeftOut = "not measured: " + f.key.String()
 			return t
 		}
@@ -146,7 +168,7 @@ func (r rule) judge(report *Report) Target {
 		t.LeftOut = "no repetition has measured both figures"
 		return t
 	}
-	t.Value = statOf(values)
+	t.Value = bench.StatOf(values)
 	t.Met = r.bound > 0 && t.Value.Median >= t.Bound
 	if t.AtMost {
 		t.Met = t.Value.Median <= t.Bound
@@ -163,7 +185,7 @@ func (r rule) figures() []figure {
 
 // values returns a value for each repetition. A ratio is of two figures of the same
 // repetition, which were measured shortly after each other.
-func (r rule) values(report *Report) (values []float64) {
+func (r rule) values(report *bench.Report) (values []float64) {
 	of := report.Row(r.of.key)
 	for i, repetition := range of.Repetitions {
 		v, ok := repetition[r.of.name]

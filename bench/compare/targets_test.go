@@ -1,15 +1,29 @@
-package bench
+package main
 
 import (
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/kvslots/kvslots/bench"
 )
 
+// ratesOf returns a row with the rate of each repetition; 0 is a repetition that failed.
+func ratesOf(key bench.Key, rates ...float64) *bench.Row {
+	r := &bench.Row{Key: key, Values: map[string]bench.Stat{"per_second": bench.StatOf(rates)}}
+	for _, rate := range rates {
+		repetition := map[string]float64{}
+		if rate > 0 {
+			repetition["per_second"] = rate
+		}
+		r.Repetitions = append(r.Repetitions, repetition)
+	}
+	return r
+}
+
 func TestRuleJudges(t *testing.T) {
-	key := Key{Workload: "pairs", Transport: "library"}
-	other := Key{Workload: "pairs", Transport: "raw"}
-	fast, slow := []int64{400, 100, 300}, []int64{200, 200, 200}
+	key := bench.Key{Workload: "pairs", Transport: "library"}
+	other := bench.Key{Workload: "pairs", Transport: "raw"}
+	fast, slow := []float64{400, 100, 300}, []float64{200, 200, 200}
 	rate, against := figure{key, "per_second"}, figure{other, "per_second"}
 	for _, c := range []struct {
 		name string
@@ -22,12 +36,12 @@ func TestRuleJudges(t *testing.T) {
 		{"a figure with a unit", rule{name: "a", bound: 0.1, atMost: true, unit: " s", scale: 1e-3, of: rate},
 			"missed a: 0.3 (0.1 … 0.4) s, wanted at most 0.1 s, ratio 3.00"},
 		{"no bound", rule{name: "a", of: rate, to: against}, "ratio  a: 1.5 (0.5 … 2)"},
-		{"a row that is missing", rule{name: "a", bound: 1, of: rate, to: figure{Key{Workload: "pairs", Transport: "redis", Clients: 64}, "per_second"}},
+		{"a row that is missing", rule{name: "a", bound: 1, of: rate, to: figure{bench.Key{Workload: "pairs", Transport: "redis", Clients: 64}, "per_second"}},
 			"left out a: not measured: pairs, redis, 64 in flight"},
 		{"a figure that is missing", rule{name: "a", bound: 1, of: figure{key, "kib_per_waiter"}}, "left out a: not measured: pairs, library"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			report := reportOf(rowOf(t, key, fast...), rowOf(t, other, slow...))
+			report := &bench.Report{Rows: []*bench.Row{ratesOf(key, fast...), ratesOf(other, slow...)}}
 			if got := c.rule.judge(report).String(); got != c.want {
 				t.Errorf("\n got %s\nwant %s", got, c.want)
 			}
@@ -38,14 +52,10 @@ func TestRuleJudges(t *testing.T) {
 // A ratio is calculated within a repetition: one that failed is no divisor for the
 // figure of another repetition.
 func TestRuleKeepsRepetitionsApart(t *testing.T) {
-	key, other := Key{Workload: "pairs", Transport: "library"}, Key{Workload: "pairs", Transport: "raw"}
-	a := rowOf(t, key, 100, 1000)
-	b := &Row{Key: other, Latency: newHistogram()}
-	b.add(Sample{}, errNothingMeasured)
-	b.add(sampleOf(500, time.Millisecond), nil)
-	b.finish()
-	got := rule{bound: 1, of: figure{key, "per_second"}, to: figure{other, "per_second"}}.judge(reportOf(a, b))
-	if got.Value != (Stat{2, 2, 2}) {
+	key, other := bench.Key{Workload: "pairs", Transport: "library"}, bench.Key{Workload: "pairs", Transport: "raw"}
+	rows := []*bench.Row{ratesOf(key, 100, 1000), ratesOf(other, 0, 500)}
+	got := rule{bound: 1, of: figure{key, "per_second"}, to: figure{other, "per_second"}}.judge(&bench.Report{Rows: rows})
+	if got.Value != (bench.Stat{Median: 2, Min: 2, Max: 2}) {
 		t.Errorf("got %v, want 2", got.Value)
 	}
 }
@@ -59,7 +69,7 @@ func TestRulesNameExistingRows(t *testing.T) {
 		}
 		names[r.name] = true
 		for _, f := range r.figures() {
-			if !strings.Contains(strings.Join(WorkloadNames(), " "), f.key.Workload) {
+			if !strings.Contains(strings.Join(bench.WorkloadNames(), " "), f.key.Workload) {
 				t.Errorf("%s: there is no workload %q", r.name, f.key.Workload)
 			}
 		}
@@ -67,10 +77,10 @@ func TestRulesNameExistingRows(t *testing.T) {
 }
 
 func TestJudgeOmitsTargetsOfOtherWorkloads(t *testing.T) {
-	if got := judge(reportOf(), Config{Workloads: []string{"pairs"}}); len(got) != 0 {
+	if got := judge(&bench.Report{}, bench.Config{Workloads: []string{"pairs"}}); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
-	all := judge(reportOf(), Config{Workloads: WorkloadNames()})
+	all := judge(&bench.Report{}, bench.Config{Workloads: bench.WorkloadNames()})
 	if len(all) != len(rules()) || all[0].LeftOut == "" {
 		t.Errorf("got %v", all)
 	}

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/bench"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -24,52 +25,50 @@ const (
 	limitDisk        = "fsync"             // 512 bytes appended to a file and flushed, twice
 )
 
-// limits starts the limits with which the transports are compared.
-func (e *Environment) limits(ctx context.Context, gateways []*testbed) (limits []Baseline, err error) {
-	for _, f := range gateways {
-		if f.store == nil {
-			continue
-		}
-		raw, err := rawPairs(ctx, f.inner, f.durable())
+// limits starts the limits with which the transports of gateways are compared.
+func (l *lab) limits(ctx context.Context, gateways []*bench.Gateway) (limits []bench.Baseline, err error) {
+	for _, g := range gateways {
+		r := l.testbeds[g.Store]
+		raw, err := rawPairs(ctx, r.inner, r.durable())
 		if err != nil {
 			return nil, err
 		}
-		handler, err := e.handlerPairs(answerFrom(f.store))
+		handler, err := l.handlerPairs(answerFrom(r.store))
 		if err != nil {
 			return nil, err
 		}
-		limits = append(limits, Baseline{Name: limitRaw, Durability: string(f.sync), Pairs: raw},
-			Baseline{Name: limitHTTPLibrary, Durability: string(f.sync), Pairs: handler})
-		if f.sync == natsembed.SyncInterval {
-			pings := requestPairs(f.outer, "$SRV.PING", "$SRV.PING")
-			limits = append(limits, Baseline{Name: limitPing, Pairs: pings}, Baseline{
-				Name: limitPingLibrary, Durability: string(f.sync), Pairs: inTurn(pings, transportPairs(newLibraryTransport(f.store))),
+		limits = append(limits, bench.Baseline{Name: limitRaw, Durability: g.Sync, Pairs: raw},
+			bench.Baseline{Name: limitHTTPLibrary, Durability: g.Sync, Pairs: handler})
+		if r.sync == natsembed.SyncInterval {
+			pings := requestPairs(r.outer, "$SRV.PING", "$SRV.PING")
+			limits = append(limits, bench.Baseline{Name: limitPing, Pairs: pings}, bench.Baseline{
+				Name: limitPingLibrary, Durability: g.Sync, Pairs: inTurn(pings, bench.PairsOver(bench.Library(r.store))),
 			})
 		}
 	}
-	each, err := startLibrary(ctx, e.cfg.Dir, natsembed.SyncAlways)
+	each, err := startLibrary(ctx, l.dir, natsembed.SyncAlways)
 	if err != nil {
 		return nil, err
 	}
-	e.ofRun.add(each.close)
-	server, err := StartPlainServer(e.cfg.Dir, false)
+	l.add(each.close)
+	server, err := startPlainServer(l.dir, false)
 	if err != nil {
 		return nil, err
 	}
-	e.ofRun.add(server.Close)
+	l.add(server.close)
 	echo, err := echoPairs(server)
 	if err != nil {
 		return nil, err
 	}
-	handler, err := e.handlerPairs(answerAtOnce)
+	handler, err := l.handlerPairs(answerAtOnce)
 	if err != nil {
 		return nil, err
 	}
-	disk, err := e.diskPairs()
+	disk, err := l.diskPairs()
 	return append(limits,
-		Baseline{Name: limitLibraryEach, Durability: "always", Pairs: transportPairs(newLibraryTransport(each.store))},
-		Baseline{Name: limitEcho, Pairs: echo},
-		Baseline{Name: limitHTTP, Pairs: handler}, Baseline{Name: limitDisk, Pairs: disk, Once: true}), err
+		bench.Baseline{Name: limitLibraryEach, Durability: "always", Pairs: bench.PairsOver(bench.Library(each.store))},
+		bench.Baseline{Name: limitEcho, Pairs: echo},
+		bench.Baseline{Name: limitHTTP, Pairs: handler}, bench.Baseline{Name: limitDisk, Pairs: disk, Once: true}), err
 }
 
 const rawStream = "bench_raw"
@@ -77,7 +76,7 @@ const rawStream = "bench_raw"
 // rawPairs does only the two writes of a pair, a claim and its purge, on a key of each
 // client. A write is done when it is acknowledged, and durable, if not nil, has called
 // back.
-func rawPairs(ctx context.Context, nc *nats.Conn, durable func(then func(error))) (Pairer, error) {
+func rawPairs(ctx context.Context, nc *nats.Conn, durable func(then func(error))) (bench.Pairer, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
@@ -89,7 +88,7 @@ func rawPairs(ctx context.Context, nc *nats.Conn, durable func(then func(error))
 	if err != nil {
 		return nil, err
 	}
-	return func(_ context.Context, clients int) (action, cleanup, error) {
+	return func(_ context.Context, clients int) (bench.Action, bench.Cleanup, error) {
 		subjects := make([]string, clients)
 		for i := range subjects {
 			subjects[i] = fmt.Sprintf("%s.%d", rawStream, i)
@@ -135,19 +134,19 @@ func publish(ctx context.Context, js jetstream.JetStream, m *nats.Msg, expected 
 }
 
 // diskPairs flushes a file twice, as a single client's two writes of a pair require.
-func (e *Environment) diskPairs() (Pairer, error) {
-	dir, remove, err := TempDir(e.cfg.Dir)
+func (l *lab) diskPairs() (bench.Pairer, error) {
+	dir, remove, err := bench.TempDir(l.dir)
 	if err != nil {
 		return nil, err
 	}
-	e.ofRun.add(remove)
+	l.add(remove)
 	file, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err
 	}
-	e.ofRun.add(file.Close)
+	l.add(file.Close)
 	block := make([]byte, 512)
-	return func(context.Context, int) (action, cleanup, error) {
+	return func(context.Context, int) (bench.Action, bench.Cleanup, error) {
 		return func(context.Context, int) error {
 			for range 2 {
 				if _, err := file.Write(block); err != nil {

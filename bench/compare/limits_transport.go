@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/bench"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -29,8 +30,8 @@ const (
 )
 
 // requestPairs sends two NATS requests, one after the other.
-func requestPairs(nc *nats.Conn, first, second string) Pairer {
-	return func(context.Context, int) (action, cleanup, error) {
+func requestPairs(nc *nats.Conn, first, second string) bench.Pairer {
+	return func(context.Context, int) (bench.Action, bench.Cleanup, error) {
 		return func(ctx context.Context, _ int) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
@@ -44,8 +45,8 @@ func requestPairs(nc *nats.Conn, first, second string) Pairer {
 }
 
 // inTurn does a pair of first and then one of second, which is the sum of their costs.
-func inTurn(first, second Pairer) Pairer {
-	return func(ctx context.Context, clients int) (action, cleanup, error) {
+func inTurn(first, second bench.Pairer) bench.Pairer {
+	return func(ctx context.Context, clients int) (bench.Action, bench.Cleanup, error) {
 		one, closeFirst, err := first(ctx, clients)
 		if err != nil {
 			return nil, closeFirst, err
@@ -53,7 +54,7 @@ func inTurn(first, second Pairer) Pairer {
 		other, closeSecond, err := second(ctx, clients)
 		both := func(ctx context.Context) error {
 			var errs error
-			for _, c := range []cleanup{closeSecond, closeFirst} {
+			for _, c := range []bench.Cleanup{closeSecond, closeFirst} {
 				if c != nil {
 					errs = errors.Join(errs, c(ctx))
 				}
@@ -71,14 +72,14 @@ func inTurn(first, second Pairer) Pairer {
 
 // echoPairs measures a NATS service in this process that answers at once, and a client
 // over TCP.
-func echoPairs(server *PlainServer) (Pairer, error) {
+func echoPairs(server *plainServer) (bench.Pairer, error) {
 	for subject, answer := range map[string]string{"bench.borrow": leaseAnswer, "bench.return": returnAnswer} {
 		_, err := server.inner.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond([]byte(answer)) })
 		if err != nil {
 			return nil, err
 		}
 	}
-	client, err := nats.Connect(server.URL())
+	client, err := nats.Connect(server.url())
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func echoPairs(server *PlainServer) (Pairer, error) {
 }
 
 // handlerPairs measures an HTTP handler with the client of the transport http.
-func (e *Environment) handlerPairs(handler http.HandlerFunc) (Pairer, error) {
+func (l *lab) handlerPairs(handler http.HandlerFunc) (bench.Pairer, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -95,15 +96,15 @@ func (e *Environment) handlerPairs(handler http.HandlerFunc) (Pairer, error) {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
-	e.ofRun.add(func() error {
+	l.add(func() error {
 		err := server.Close()
 		if stopped := <-served; !errors.Is(stopped, http.ErrServerClosed) {
-			err = errors.Join(err, fmt.Errorf("bench: the HTTP handler of a limit: %w", stopped))
+			err = errors.Join(err, fmt.Errorf("the HTTP handler of a limit: %w", stopped))
 		}
 		return err
 	})
-	to := endpoint{addr: ln.Addr().String(), host: ln.Addr().String()}
-	return transportPairs(httpTransport{to: to, hold: holdInProcess}), nil
+	to, err := bench.ParseEndpoint("http://"+ln.Addr().String(), "", nil)
+	return bench.PairsOver(bench.HTTP(to, bench.Hold)), err
 }
 
 // answerFrom returns a handler of requests of the transport http that calls the library, and
@@ -125,7 +126,7 @@ func answerFrom(store *kvslots.Store) http.HandlerFunc {
 		case err != nil:
 		case operation == "borrow":
 			var lease *kvslots.Lease
-			if lease, err = store.Borrow(r.Context(), pool, longTTL, time.Minute); err == nil {
+			if lease, err = store.Borrow(r.Context(), pool, leaseTTL, time.Minute); err == nil {
 				answer = strings.Replace(leaseAnswer, answeredLease, lease.ID().String(), 1)
 			}
 		case operation == "return":

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -229,8 +230,11 @@ func checkPod(t *testing.T, name string, o manifest, pod podSpec, c container) {
 // The three gateways of the compose file share the pools of three servers that have its
 // configuration. Servers and gateways have other addresses than there.
 func TestComposeCluster(t *testing.T) {
-	t.Setenv("NATS_NAME", "nats-1")
-	t.Setenv("NATS_PASSWORD", `"12e4hunter2"`)
+	compose := readCompose(t, "compose/cluster.yaml")
+	for name, value := range compose.Services["nats-1"].Environment {
+		password := regexp.MustCompile(`\$\{(NATS_PASSWORD|NATS_ROUTE_PASSWORD)[^}]*\}`)
+		t.Setenv(name, password.ReplaceAllString(value, "12e4hunter2-$1"))
+	}
 	configured, err := server.ProcessConfigFile("deploy/compose/nats.conf")
 	if err != nil {
 		t.Fatal(err)
@@ -238,18 +242,24 @@ func TestComposeCluster(t *testing.T) {
 	if configured.ServerName != "nats-1" || len(configured.Routes) != 3 || !configured.JetStream {
 		t.Errorf("%+v", configured)
 	}
+	servers := url.UserPassword(configured.Cluster.Username, configured.Cluster.Password)
+	for _, route := range configured.Routes {
+		if servers.String() != "server:12e4hunter2-NATS_ROUTE_PASSWORD" || route.User.String() != servers.String() {
+			t.Errorf("%s joins %s as %s", route, servers, route.User)
+		}
+	}
 	cluster := kvslotstest.StartCluster(t, func(o *server.Options) {
 		o.Users, o.SyncAlways = configured.Users, configured.SyncAlways
 	})
 	token := writeFile(t, "auth-token", "sesame\n")
 	var gateways []*program
-	for service, s := range readCompose(t, "compose/cluster.yaml").Services {
+	for service, s := range compose.Services {
 		if !strings.HasPrefix(service, "gateway-") {
 			continue
 		}
 		s.Environment["KVSLOTS_AUTH_TOKEN_FILE"] = token
 		s.Environment["KVSLOTS_NATS_URL"] = cluster.URL()
-		s.Environment["KVSLOTS_NATS_PASSWORD"] = "12e4hunter2"
+		s.Environment["KVSLOTS_NATS_PASSWORD"] = "12e4hunter2-NATS_PASSWORD"
 		gateways = append(gateways, startServe(t, s.Environment))
 	}
 	if len(gateways) != 3 {

@@ -215,9 +215,10 @@ func TestDocumentConstants(t *testing.T) {
 	}
 }
 
-// The README's chapter "Project structure" lists each package, and no other path.
+// The chapter "Project structure" for contributors lists each package, and no other path.
 func TestDocumentPackages(t *testing.T) {
-	_, section, _ := strings.Cut(readDocument(t, "README.md"), "## Project structure\n\n")
+	const contributing = ".github/CONTRIBUTING.md"
+	_, section, _ := strings.Cut(readDocument(t, contributing), "## Project structure\n\n")
 	section, _, _ = strings.Cut(section, "\n\n")
 	listed := map[string]bool{}
 	var top string
@@ -230,12 +231,12 @@ func TestDocumentPackages(t *testing.T) {
 		}
 		listed[name] = true
 		if _, err := os.Stat(filepath.Join(moduleRoot, name)); err != nil {
-			t.Errorf("the README lists %s: %v", name, err)
+			t.Errorf("%s lists %s: %v", contributing, name, err)
 		}
 	}
 	for _, file := range sources(t) {
 		if name := path.Dir(file.name); !listed[name] {
-			t.Errorf("the README does not list %s", name)
+			t.Errorf("%s does not list %s", contributing, name)
 			listed[name] = true
 		}
 	}

@@ -149,7 +149,7 @@ func TestRulesArePure(t *testing.T) {
 	}
 }
 
-// The top level stays as small as the README says it is.
+// The top level stays small.
 func TestTopLevel(t *testing.T) {
 	known := map[string]bool{
 		"cmd": true, "kvslots": true, "gateway": true, "natsembed": true, "bench": true,

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 // cycle is an operation that a client repeats. It returns the latency to record. Cycles
@@ -33,7 +35,7 @@ func closedLoop(ctx context.Context, clients int, d time.Duration, do cycle) Sam
 				if err != nil {
 					w.failed(time.Now())
 					t.add(ctx, client, latency, err)
-					pause(ctx, errorPause)
+					clock.Sleep(ctx, errorPause)
 				} else if w.succeeded(time.Now()) {
 					t.add(ctx, client, latency, nil)
 				}
@@ -73,13 +75,6 @@ func (t *tally) sample(elapsed time.Duration) Sample {
 	return Sample{
 		Operations: t.operations.Load(), Errors: t.errors.Load(), FirstError: t.first,
 		Elapsed: elapsed, Latency: t.recorder.histogram(),
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }
 

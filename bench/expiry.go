@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 const (
@@ -34,7 +36,7 @@ func measureExpiry(ctx context.Context, pools Pools, locks int, d time.Duration)
 	ends := began.Add(d)
 	for i := range locks {
 		wg.Go(func() {
-			pause(ctx, expiryTTL*time.Duration(i)/time.Duration(locks))
+			clock.Sleep(ctx, expiryTTL*time.Duration(i)/time.Duration(locks))
 			held, err := pools.Take(ctx, i, i, expiryTTL, time.Minute)
 			// Wait for one expiry at least, even if d is shorter.
 			for more := true; err == nil && more; more = time.Now().Before(ends) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 var lineLengths = []int{1, 10, 100, 1000}
@@ -99,7 +101,7 @@ func standInLine(ctx context.Context, pools Pools, client int, turns chan<- turn
 		held, err := pools.Take(ctx, client, 0, longTTL, longWait)
 		if err != nil {
 			t.add(ctx, client, 0, err)
-			pause(ctx, errorPause)
+			clock.Sleep(ctx, errorPause)
 			continue
 		}
 		turns <- turn{held, time.Now()}
@@ -119,7 +121,7 @@ func awaitLine(ctx context.Context, pools Pools, n int) error {
 		}
 		// Pause long enough that these requests, which /v1 answers with the whole
 		// line, are not a load of their own.
-		pause(limit, max(200*time.Microsecond, time.Since(began)/8))
+		clock.Sleep(limit, max(200*time.Microsecond, time.Since(began)/8))
 		if limit.Err() != nil {
 			return fmt.Errorf("bench: the line has %d waiters instead of %d: %w", waiting, n, errors.Join(context.Cause(limit), err))
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"runtime"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 var waiterNumbers = []int{1000, 10_000}
@@ -75,7 +77,7 @@ func measureWaiters(ctx context.Context, pools Pools, n int, d time.Duration, in
 	s.Extra["kib_per_waiter"] = (float64(memoryInUse()) - float64(before)) / 1024 / float64(n)
 	idle := processorTime()
 	idleFrom := time.Now()
-	pause(ctx, d)
+	clock.Sleep(ctx, d)
 	if used := processorTime() - idle; used > 0 {
 		s.Extra["idle_cpu_percent"] = 100 * used.Seconds() / time.Since(idleFrom).Seconds()
 	}

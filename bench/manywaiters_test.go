@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -54,7 +55,7 @@ func TestWaitersSayWhyTheyAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for busy.refusals.Load() > 1<<30-4 { // one has asked again
-		pause(t.Context(), time.Millisecond)
+		clock.Sleep(t.Context(), time.Millisecond)
 	}
 	if err := leave(); !errors.Is(err, errBusy) {
 		t.Errorf("got %v", err)

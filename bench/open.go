@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 // arrivalTimes returns the times within d, from the start, at which requests of a
@@ -41,7 +43,7 @@ func openLoop(ctx context.Context, clients int, times []time.Duration, do Action
 	began := time.Now()
 	for _, at := range times {
 		due := began.Add(at)
-		pause(ctx, time.Until(due))
+		clock.Sleep(ctx, time.Until(due))
 		client := -1
 		select {
 		case client = <-idle:

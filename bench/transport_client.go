@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 // clientTransport is a transport for Go programs: a peer of the library in this process,
@@ -106,7 +107,7 @@ func (p *clientPools) Queue(ctx context.Context, pool int) (leave func() error, 
 					return
 				}
 				refused.Store(&err)
-				pause(ctx, refusedPause)
+				clock.Sleep(ctx, refusedPause)
 			}
 		})
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 const (
@@ -91,7 +92,7 @@ func (c *connections) settle(ctx context.Context) {
 	}
 	c.wake()
 	for c.busy.Load() > 0 && ctx.Err() == nil {
-		pause(ctx, settleInterval)
+		clock.Sleep(ctx, settleInterval)
 	}
 }
 
@@ -112,7 +113,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 		c.busy.Add(-1)
 	}
 	if rest := counted.rest(); rest > 0 && state == http.StateIdle {
-		pause(c.resting, rest)
+		clock.Sleep(c.resting, rest)
 	}
 }
 

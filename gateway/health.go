@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 // readyEvery is how often the gateway checks whether the store is ready, to log changes.
@@ -63,7 +64,7 @@ func (g *Gateway) readiness() (int, status) {
 // ready again. It returns when ctx ends.
 func (g *Gateway) logReadiness(ctx context.Context) {
 	var since, logged time.Time // since is zero while the store is ready
-	for pause(ctx, readyEvery); ctx.Err() == nil; pause(ctx, readyEvery) {
+	for clock.Sleep(ctx, readyEvery); ctx.Err() == nil; clock.Sleep(ctx, readyEvery) {
 		err := g.check()
 		switch {
 		case ctx.Err() != nil || err == nil && since.IsZero():

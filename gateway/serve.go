@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 const (
@@ -75,7 +76,7 @@ func (g *Gateway) Serve(ln net.Listener) error {
 // error.
 func (g *Gateway) Drain(ctx context.Context) error {
 	g.cfg.Lending.Stop()
-	pause(ctx, g.cfg.DrainWait)
+	clock.Sleep(ctx, g.cfg.DrainWait)
 
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.cfg.ShutdownTimeout)
 	defer cancel()
@@ -88,7 +89,7 @@ func (g *Gateway) Drain(ctx context.Context) error {
 		}
 		close(finished)
 		<-limit.Done()
-		pause(shut, answerGrace)
+		clock.Sleep(shut, answerGrace)
 		giveUp()
 	}()
 	g.connections.settle(shut)
@@ -111,13 +112,6 @@ func (g *Gateway) Drain(ctx context.Context) error {
 // of HTTP/1.0, so all requests of HTTP/1.0 and all with Transfer-Encoding count.
 func mayBeFramedTwice(r *http.Request) bool {
 	return !r.ProtoAtLeast(1, 1) || len(r.TransferEncoding) > 0
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // prepare sets the headers of the answer, the address of a client behind a proxy, and the

@@ -233,7 +233,7 @@ func (j *job) refused(store *cutStore, during period, err error) {
 	switch {
 	case errors.Is(err, ErrNoSlot):
 		if n := j.pool.used(during); j.pool.roomy && n <= j.pool.count {
-			j.ledger.Fail("%s refused %s at %s, when %d of %d slots can have been in use: %v", store.name, j.label, clock(during.from), n-1, j.pool.count, err)
+			j.ledger.Fail("%s refused %s at %s, when %d of %d slots can have been in use: %v", store.name, j.label, timeOfDay(during.from), n-1, j.pool.count, err)
 		}
 	case errors.Is(err, ErrNoPool):
 		if !j.pool.missing(during) {
@@ -268,7 +268,7 @@ func (j *job) renewAt(store *cutStore, t *toldLease) {
 		}
 		j.told.Unlock()
 	case certain && !errors.Is(err, ErrUnavailable) && answered.Before(ends):
-		j.ledger.Fail("%s, was lost before its renewal at %s by %s: %v", t, clock(answered), store.name, err)
+		j.ledger.Fail("%s, was lost before its renewal at %s by %s: %v", t, timeOfDay(answered), store.name, err)
 	}
 }
 
@@ -293,7 +293,7 @@ func (j *job) returnAll(store *cutStore, r *rand.Rand) {
 				continue
 			}
 			if certain && !again && (err != nil || !ok) && time.Now().Before(ends) && !j.touched(j.pool, t, began) {
-				j.ledger.Fail("%s until %s, was lost before its return at %s by %s: %v %v", t, clock(ends), clock(time.Now()), store.name, ok, err)
+				j.ledger.Fail("%s until %s, was lost before its return at %s by %s: %v %v", t, timeOfDay(ends), timeOfDay(time.Now()), store.name, ok, err)
 			}
 			break
 		}

@@ -173,7 +173,7 @@ func (a *attack) checkEvents() (compared int) {
 		}
 		switch {
 		case l.granted.ID == 0 && a.allSeen(period{t.asked, t.Granted}):
-			a.ledger.Fail("%s, asked for at %s: no reader was told of the grant; of the end: %+v; %s", t, clock(t.asked), l.ended, a.sight(t.Granted))
+			a.ledger.Fail("%s, asked for at %s: no reader was told of the grant; of the end: %+v; %s", t, timeOfDay(t.asked), l.ended, a.sight(t.Granted))
 		case l.granted.ID != 0 && l.ended.ID == 0 && !deletable[hashes[key.pool]] && a.allSeen(period{t.Granted, t.Ends.Add(time.Minute)}):
 			a.ledger.Fail("%s: no reader was told of the end", t)
 		case l.ended.Type == EventWithdrawn:
@@ -213,7 +213,7 @@ func (a *attack) sight(at time.Time) (text string) {
 	for i, e := range a.readers {
 		for _, b := range e.blind {
 			if b.overlaps(period{at.Add(-10 * time.Second), at.Add(10 * time.Second)}) {
-				text += fmt.Sprintf("reader %d started over between %s and %s; ", i, clock(b.from), clock(b.to))
+				text += fmt.Sprintf("reader %d started over between %s and %s; ", i, timeOfDay(b.from), timeOfDay(b.to))
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func (a *attack) enqueuers(r *rand.Rand) {
 			if err := a.any(r).EndSession(a.t.Context(), id); a.count("end session", began, 0, err) || again && errors.Is(err, ErrSessionGone) {
 				break
 			} else if !errors.Is(err, ErrUnavailable) {
-				a.ledger.Fail("end session at %s: %v", clock(time.Now()), err)
+				a.ledger.Fail("end session at %s: %v", timeOfDay(time.Now()), err)
 				break
 			}
 		}
@@ -55,7 +55,7 @@ func (a *attack) enqueue(session string, on Resource, r *rand.Rand) {
 			continue
 		} else if err != nil {
 			if errors.Is(err, ErrSessionGone) || errors.Is(err, ErrNotEnqueued) && !a.disturbed(period{began.Add(-20 * time.Second), time.Now()}) {
-				a.ledger.Fail("wait of %s at %s by %s: %v", session[:6], clock(time.Now()), store.name, err)
+				a.ledger.Fail("wait of %s at %s by %s: %v", session[:6], timeOfDay(time.Now()), store.name, err)
 			}
 			return
 		}
@@ -73,7 +73,7 @@ func (a *attack) enqueue(session string, on Resource, r *rand.Rand) {
 		}
 		if !errors.Is(err, ErrUnavailable) {
 			if time.Now().Before(ends) {
-				a.ledger.Fail("lock: %s, was lost before its release at %s: %v", lease, clock(time.Now()), err)
+				a.ledger.Fail("lock: %s, was lost before its release at %s: %v", lease, timeOfDay(time.Now()), err)
 			}
 			return
 		}

@@ -148,8 +148,8 @@ func (a *attack) inject(length time.Duration) (faults int) {
 		during()
 		time.Sleep(time.Second + time.Duration(r.IntN(3000))*time.Millisecond)
 		a.goHome()
-		a.t.Logf("%s %s, for %.1f s", clock(began), name, end.Sub(began).Seconds())
-		a.wrong(name + " at " + clock(began))
+		a.t.Logf("%s %s, for %.1f s", timeOfDay(began), name, end.Sub(began).Seconds())
+		a.wrong(name + " at " + timeOfDay(began))
 	}
 	return faults
 }

@@ -45,7 +45,7 @@ func (s *cutSoak) count(what string, began time.Time, wait time.Duration, err er
 		s.failures[what+": "+text]++
 	}
 	if soaking && took > wait+maxCall {
-		s.t.Errorf("%s took %v at %s: %v", what, took, clock(time.Now()), err)
+		s.t.Errorf("%s took %v at %s: %v", what, took, timeOfDay(time.Now()), err)
 	}
 	return err == nil
 }
@@ -116,7 +116,7 @@ func (s *cutSoak) giveBack(store *cutStore, pool uuid.UUID, l *Lease, lease *nat
 		ok, err := store.Return(context.Background(), pool, l.ID())
 		if s.count("return", began, 0, err) {
 			if !ok && !again && time.Now().Before(ends) {
-				s.ledger.Fail("%s, was lost before its return at %s by %s", lease, clock(began), store.name)
+				s.ledger.Fail("%s, was lost before its return at %s by %s", lease, timeOfDay(began), store.name)
 			}
 			return
 		}
@@ -168,7 +168,7 @@ func (s *cutSoak) renew(store *cutStore, pool uuid.UUID, l *Lease, lease *natste
 		}
 		s.ledger.Renewed(lease, renewed.ExpiresAt())
 	case !errors.Is(err, ErrUnavailable) && answered.Before(lease.Ends):
-		s.ledger.Fail("%s, was lost before its renewal at %s by %s: %v", lease, clock(answered), store.name, err)
+		s.ledger.Fail("%s, was lost before its renewal at %s by %s: %v", lease, timeOfDay(answered), store.name, err)
 	}
 }
 
@@ -194,7 +194,7 @@ func (s *cutSoak) locker(store *cutStore, r *rand.Rand) {
 				break
 			}
 			if !errors.Is(err, ErrUnavailable) {
-				s.ledger.Fail("end session at %s by %s: %v", clock(time.Now()), store.name, err)
+				s.ledger.Fail("end session at %s by %s: %v", timeOfDay(time.Now()), store.name, err)
 				break
 			}
 		}
@@ -207,7 +207,7 @@ func (s *cutSoak) lock(store *cutStore, session string, r *rand.Rand) error {
 	g, err := store.Acquire(s.t.Context(), session, Lock(name), 2*time.Second+time.Duration(r.IntN(20))*time.Second, wait)
 	if !s.count("acquire", began, wait, err) {
 		if errors.Is(err, ErrSessionGone) {
-			s.ledger.Fail("a session is gone at %s by %s", clock(time.Now()), store.name)
+			s.ledger.Fail("a session is gone at %s by %s", timeOfDay(time.Now()), store.name)
 		}
 		return err
 	}
@@ -223,7 +223,7 @@ func (s *cutSoak) lock(store *cutStore, session string, r *rand.Rand) error {
 		if now := time.Now(); s.count("extend", began, 0, err) {
 			s.ledger.Renewed(lease, began.Add(remaining))
 		} else if !errors.Is(err, ErrUnavailable) && now.Before(lease.Ends) {
-			s.ledger.Fail("lock: %s, was lost before its extension at %s by %s: %v", lease, clock(now), other.name, err)
+			s.ledger.Fail("lock: %s, was lost before its extension at %s by %s: %v", lease, timeOfDay(now), other.name, err)
 		}
 	}
 	ends := s.ledger.GiveBack(lease)
@@ -235,7 +235,7 @@ func (s *cutSoak) lock(store *cutStore, session string, r *rand.Rand) error {
 		}
 		if !errors.Is(err, ErrUnavailable) {
 			if time.Now().Before(ends) {
-				s.ledger.Fail("lock: %s, was lost before its release at %s by %s: %v", lease, clock(time.Now()), other.name, err)
+				s.ledger.Fail("lock: %s, was lost before its release at %s by %s: %v", lease, timeOfDay(time.Now()), other.name, err)
 			}
 			return err
 		}

@@ -36,7 +36,7 @@ func checkCutHistories(t *testing.T, histories []*history) {
 			operations += len(part)
 			result := porcupine.CheckOperationsTimeout(modelOfPools, part, *checkTime/5)
 			if results[result]++; result == porcupine.Illegal {
-				t.Errorf("the history of round %d, which began at %s, is not linearizable:\n%s", round, clock(h.start), explain(part))
+				t.Errorf("the history of round %d, which began at %s, is not linearizable:\n%s", round, timeOfDay(h.start), explain(part))
 			}
 		}
 	}

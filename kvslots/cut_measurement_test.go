@@ -78,16 +78,16 @@ func (s *cutSoak) measure(f serverFault, before beforeFault, began, end time.Tim
 			m.afterEnd = now.Sub(end)
 		}
 		if soaking && m.afterEnd > maxOutage {
-			s.t.Errorf("%s granted nothing for %v after %q ended at %s", store.name, m.afterEnd, f.name, clock(end))
+			s.t.Errorf("%s granted nothing for %v after %q ended at %s", store.name, m.afterEnd, f.name, timeOfDay(end))
 		}
 		s.measured = append(s.measured, m)
 		s.t.Logf("%s %-20s %4.1fs %s at %s (met: %-5v): NATS away %5.2fs, meta %5.2fs, outage %5.2fs, behind %5.2fs, both %5.2fs, after end %5.2fs, reconnects %d, unavailable %d",
-			clock(began), f.name, end.Sub(began).Seconds(), store.name, before.servers[i], m.there, m.nats.Seconds(), m.meta.Seconds(), m.outage.Seconds(),
+			timeOfDay(began), f.name, end.Sub(began).Seconds(), store.name, before.servers[i], m.there, m.nats.Seconds(), m.meta.Seconds(), m.outage.Seconds(),
 			m.behind.Seconds(), m.behindAll.Seconds(), m.afterEnd.Seconds(), m.reconnects, m.unavailable)
 	}
 }
 
-func clock(t time.Time) string { return t.Format("15:04:05.000") }
+func timeOfDay(t time.Time) string { return t.Format("15:04:05.000") }
 
 // report logs what was measured for each fault.
 func (s *cutSoak) report() {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 // Session is a session that is kept alive in the background, for programs that hold locks and
@@ -76,7 +76,7 @@ func (s *Session) within(parent context.Context) (context.Context, context.Cance
 // keep pings the session every third of its idle time. Without an answer it tries again, until
 // the session may have ended.
 func (s *Session) keep(used time.Time) {
-	for pause := s.idle / 3; bucket.Pause(s.done, pause); {
+	for pause := s.idle / 3; clock.Sleep(s.done, pause); {
 		sent := time.Now()
 		err := s.ping(used)
 		switch {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 // DefaultLeaseTTL is the lease of a Mutex without WithTTL. It is renewed in the background.
@@ -83,7 +83,7 @@ func (m *Mutex) Lock(ctx context.Context) error {
 			<-m.turn
 			return err
 		}
-		if !bucket.Pause(ctx, pause) {
+		if !clock.Sleep(ctx, pause) {
 			<-m.turn
 			return context.Cause(ctx)
 		}

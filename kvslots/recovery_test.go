@@ -195,7 +195,7 @@ func (r *recovery) each(faults []recoveryFault) {
 				gaps, without := s.grants.gaps(began, now, recoveryGap), s.nats.gaps(began, now, recoveryGap)
 				away, outage, late = append(away, longest(without)), append(outage, longest(gaps)), append(late, behind(gaps, without))
 				if d := behind(gaps, without); d > time.Second {
-					r.t.Logf("%s: %v behind at %s", f.name, d, clock(began))
+					r.t.Logf("%s: %v behind at %s", f.name, d, timeOfDay(began))
 				}
 			}
 		}

@@ -224,7 +224,7 @@ func (s *cutSoak) round(watched *observer, f serverFault, r *rand.Rand, number u
 	clients.Wait()
 	s.measure(f, before, began, end, leader, follower)
 	if _, wrong := s.ledger.Check(); len(wrong) > 0 {
-		t.Errorf("after %q at %s: %d violations, the first ones:\n%s", f.name, clock(began), len(wrong), strings.Join(wrong[:min(len(wrong), 20)], "\n"))
+		t.Errorf("after %q at %s: %d violations, the first ones:\n%s", f.name, timeOfDay(began), len(wrong), strings.Join(wrong[:min(len(wrong), 20)], "\n"))
 	}
 	h.expiries(watched, time.Now().Add(time.Hour))
 	s.goHome()

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/cosmo"
 )
 
@@ -54,7 +54,7 @@ func limitRunCommand(env settings.Environment) *cobra.Command {
 			if s.jid == "" {
 				s.jid = defaultJobID()
 			}
-			s.limitSubcommand, s.key, s.until = c, args[0], boottime.Now()+s.wait
+			s.limitSubcommand, s.key, s.until = c, args[0], clock.Now()+s.wait
 			defer s.close()
 			cfg := underlease.Config{Slot: s, KillAfter: killAfter, Fixed: true}
 			return runUnder(c.Context(), c.Command, args[dash:], cfg, s.granted)
@@ -75,7 +75,7 @@ type limitSlot struct {
 	limitUse
 	key   string
 	wait  time.Duration
-	until time.Duration // boottime of the end of the wait
+	until time.Duration // time, by package clock, of the end of the wait
 
 	nc      *nats.Conn // nil until connected
 	limiter *cosmo.Limiter
@@ -90,7 +90,7 @@ func (s *limitSlot) close() {
 
 // Borrow acquires a slot. While all slots are taken it tries again until --wait is over.
 func (s *limitSlot) Borrow(ctx context.Context) (lease underlease.Lease, err error) {
-	if s.slot.Key != "" && boottime.Now() >= s.until {
+	if s.slot.Key != "" && clock.Now() >= s.until {
 		return lease, errors.New("the answers of NATS take too long for so short a --duration")
 	}
 	if s.nc == nil {
@@ -99,12 +99,12 @@ func (s *limitSlot) Borrow(ctx context.Context) (lease underlease.Lease, err err
 		}
 	}
 	for pauses := (retry{}); ; {
-		began := boottime.Now()
+		began := clock.Now()
 		s.slot, err = s.acquire(ctx, s.limiter, s.key)
 		if err == nil {
 			return underlease.Lease{Began: began, TTL: s.duration}, nil
 		}
-		left := s.until - boottime.Now()
+		left := s.until - clock.Now()
 		if !errors.Is(err, errAllTaken) || left <= 0 || !sleep(ctx, min(pauses.next(err), left)) {
 			return lease, err
 		}

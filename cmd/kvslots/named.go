@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 // ownSession is the session of a process, which is created when it is needed, and kept alive.
@@ -104,7 +104,7 @@ type named struct {
 	session string // that holds the grant
 	grant   kvslots.Grant
 	ttl     time.Duration // as last granted or renewed
-	latest  time.Duration // boottime at which the grant has ended for certain
+	latest  time.Duration // time, by package clock, at which the grant has ended for certain
 }
 
 func newNamed(in *ownSession, on kvslots.Resource, t leaseTerms, stderr io.Writer) *named {
@@ -134,7 +134,7 @@ func (n *named) acquire(ctx context.Context, key kvslots.Option) (lease underlea
 	if err != nil {
 		return lease, err
 	}
-	wait, sent, sentAt := n.left(), boottime.Now(), time.Now()
+	wait, sent, sentAt := n.left(), clock.Now(), time.Now()
 	g, err := ask(ctx, from, wait, func(ctx context.Context) (kvslots.Grant, error) {
 		return from.client.Acquire(ctx, session, n.on, n.asked(lives), wait, key, kvslots.WithLabel(n.label))
 	})
@@ -151,13 +151,13 @@ func (n *named) acquire(ctx context.Context, key kvslots.Option) (lease underlea
 
 // granted records a grant, or its renewal, that began at a boottime.
 func (n *named) granted(ttl, began time.Duration) underlease.Lease {
-	n.ttl, n.latest = ttl, boottime.Now()+ttl
+	n.ttl, n.latest = ttl, clock.Now()+ttl
 	return underlease.Lease{Began: began, TTL: ttl}
 }
 
 // Renew extends the grant, and with it the life of the session.
 func (n *named) Renew(ctx context.Context) (underlease.Lease, error) {
-	sent := boottime.Now()
+	sent := clock.Now()
 	left, err := ask(ctx, n.in.from, 0, func(ctx context.Context) (time.Duration, error) {
 		return n.in.from.client.Extend(ctx, n.session, n.on, n.grant.Token, n.asked(n.in.lives))
 	})
@@ -167,7 +167,7 @@ func (n *named) Renew(ctx context.Context) (underlease.Lease, error) {
 	case gone(err):
 		err = fmt.Errorf("%w: %w", underlease.ErrLost, err)
 	case !final(err):
-		n.latest = max(n.latest, boottime.Now()+n.ttl)
+		n.latest = max(n.latest, clock.Now()+n.ttl)
 	}
 	return underlease.Lease{}, err
 }
@@ -203,7 +203,7 @@ func (n *named) Return(ctx context.Context) error {
 }
 
 func (n *named) endSession(ctx context.Context) error {
-	timeout := min(max(n.latest-boottime.Now(), minReturnTimeout), returnTimeout)
+	timeout := min(max(n.latest-clock.Now(), minReturnTimeout), returnTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, client.ErrAnswerTimeout)
 	defer cancel()
 	_, err := ask(ctx, n.in.from, 0, func(ctx context.Context) (struct{}, error) {

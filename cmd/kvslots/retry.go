@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -49,7 +49,7 @@ func retryAfter(err error) time.Duration {
 
 // retry repeats the requests of one call until a deadline, with pauses in between.
 type retry struct {
-	until  time.Duration // boottime of the deadline
+	until  time.Duration // time, by package clock, of the deadline
 	hint   string        // printed after an error: what the command does next
 	stderr io.Writer
 
@@ -61,7 +61,7 @@ type retry struct {
 // deadline has passed or ctx has ended. No pause goes beyond the deadline, so the last
 // request is sent then.
 func (r *retry) again(ctx context.Context, err error) bool {
-	left := r.until - boottime.Now()
+	left := r.until - clock.Now()
 	if left <= 0 || ctx.Err() != nil {
 		return false
 	}

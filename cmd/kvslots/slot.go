@@ -9,11 +9,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 const (
@@ -32,7 +32,7 @@ type slot struct {
 
 	from   *lender       // nil until connected
 	lease  leaseAnswer   // as last granted or renewed
-	latest time.Duration // boottime at which the lease has ended for certain
+	latest time.Duration // time, by package clock, at which the lease has ended for certain
 }
 
 // slot returns a slot of the pool that was given in args, or else in the environment. The
@@ -73,7 +73,7 @@ func (s *slot) borrowOnce(ctx context.Context, key kvslots.Option) (lease underl
 			return lease, err
 		}
 	}
-	wait, sent := s.left(), boottime.Now()
+	wait, sent := s.left(), clock.Now()
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	answer, err := s.from.borrow(ctx, s.pool, s.ttl, wait, key, kvslots.WithLabel(s.label))
@@ -86,7 +86,7 @@ func (s *slot) borrowOnce(ctx context.Context, key kvslots.Option) (lease underl
 // Renew renews the lease. After an error it also extends latest, unless the error shows
 // that the lease was not renewed.
 func (s *slot) Renew(ctx context.Context) (underlease.Lease, error) {
-	sent := boottime.Now()
+	sent := clock.Now()
 	answer, err := s.from.renew(ctx, s.pool, s.lease.Lease, s.ttl)
 	switch {
 	case err == nil:
@@ -94,7 +94,7 @@ func (s *slot) Renew(ctx context.Context) (underlease.Lease, error) {
 	case lost(err):
 		err = fmt.Errorf("%w: %w", underlease.ErrLost, err)
 	case !final(err) && !errors.Is(err, errors.ErrUnsupported):
-		s.latest = max(s.latest, boottime.Now()+s.lease.ttl())
+		s.latest = max(s.latest, clock.Now()+s.lease.ttl())
 	}
 	return underlease.Lease{}, err
 }
@@ -119,7 +119,7 @@ func (s *slot) RetryAfter(err error) time.Duration { return retryAfter(err) }
 
 // granted records a lease that was granted or renewed by a request sent at the boottime sent.
 func (s *slot) granted(lease leaseAnswer, sent time.Duration) underlease.Lease {
-	s.lease, s.latest = lease, boottime.Now()+lease.ttl()
+	s.lease, s.latest = lease, clock.Now()+lease.ttl()
 	return underlease.Lease{Began: sent + lease.Waited, TTL: lease.ttl()}
 }
 
@@ -149,7 +149,7 @@ func (s *slot) Return(ctx context.Context) error {
 }
 
 func (s *slot) returnOnce(ctx context.Context) error {
-	timeout := min(max(s.latest-boottime.Now(), minReturnTimeout), returnTimeout)
+	timeout := min(max(s.latest-clock.Now(), minReturnTimeout), returnTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, client.ErrAnswerTimeout)
 	defer cancel()
 	_, err := s.from.giveBack(ctx, s.pool, s.lease.Lease)

@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 // waiting is one wait for a slot. It may take several requests, since gateways may be
@@ -23,7 +23,7 @@ type waiting struct {
 }
 
 func newWaiting(t leaseTerms, stderr io.Writer) *waiting {
-	return &waiting{leaseTerms: t, retry: retry{until: boottime.Now() + t.wait, hint: "trying again", stderr: stderr}}
+	return &waiting{leaseTerms: t, retry: retry{until: clock.Now() + t.wait, hint: "trying again", stderr: stderr}}
 }
 
 // longestAsk bounds the wait of one request. A gateway that dies is noticed when that time and
@@ -35,7 +35,7 @@ const longestAsk = time.Minute
 func (w *waiting) left() time.Duration {
 	w.asked = min(w.wait, longestAsk)
 	if w.tried {
-		w.asked = min(max(w.until-boottime.Now(), 0).Truncate(time.Second), longestAsk)
+		w.asked = min(max(w.until-clock.Now(), 0).Truncate(time.Second), longestAsk)
 	}
 	return w.asked
 }
@@ -47,7 +47,7 @@ func (w *waiting) left() time.Duration {
 func (w *waiting) repeat(ctx context.Context, try func(ctx context.Context, key kvslots.Option) error) error {
 	key := uuid.NewString()
 	for {
-		began := boottime.Now()
+		began := clock.Now()
 		err := try(ctx, kvslots.WithRequestKey(key))
 		w.tried = true
 		switch {
@@ -61,7 +61,7 @@ func (w *waiting) repeat(ctx context.Context, try func(ctx context.Context, key 
 				return nil
 			}
 			return err
-		case !w.tryAgain(ctx, err, boottime.Now()-began):
+		case !w.tryAgain(ctx, err, clock.Now()-began):
 			return err
 		case errors.Is(err, client.ErrUnconfirmed):
 			key = uuid.NewString()
@@ -81,7 +81,7 @@ func (w *waiting) bounded(ctx context.Context) (context.Context, context.CancelF
 	if w.wait == 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, max(w.until-boottime.Now(), 0)+answerGrace, client.ErrAnswerTimeout)
+	return context.WithTimeoutCause(ctx, max(w.until-clock.Now(), 0)+answerGrace, client.ErrAnswerTimeout)
 }
 
 // tryAgain waits until it is time for the next request, after one that took a time, and reports
@@ -92,7 +92,7 @@ func (w *waiting) tryAgain(ctx context.Context, err error, took time.Duration) b
 	case temporary(err):
 		return w.again(ctx, err)
 	case errors.Is(err, kvslots.ErrNoSlot):
-		left := w.until - boottime.Now()
+		left := w.until - clock.Now()
 		if left <= 0 {
 			return w.asked > 0
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
@@ -46,7 +47,7 @@ func (p *Publisher) run(ctx context.Context) {
 			return
 		}
 		p.publish(events)
-		if pause(ctx, gather) != nil {
+		if !clock.Sleep(ctx, gather) {
 			return
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -73,8 +74,8 @@ func (s *stream) run(r *http.Request) {
 		if err == nil {
 			err = s.send()
 		}
-		if err == nil {
-			err = pause(ctx, gather)
+		if err == nil && !clock.Sleep(ctx, gather) {
+			err = context.Cause(ctx)
 		}
 		if err != nil {
 			s.end(r, err)
@@ -171,15 +172,5 @@ func (s *stream) end(r *http.Request, why error) {
 	case errors.Is(why, os.ErrDeadlineExceeded):
 		s.dialect.cut.Add(1)
 		ops.TraceOf(r.Header.Get).Log(s.dialect.log, slog.LevelDebug, "a stream of events was cut: its client reads too slowly")
-	}
-}
-
-// pause waits, or returns why ctx has ended.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
@@ -84,7 +84,7 @@ func (l *Limiter) claim(ctx context.Context, slot Slot, jid string, duration tim
 			l.withdraw(ctx, m, unsure)
 			return Slot{}, fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
 		}
-		bucket.Pause(ctx, pause)
+		clock.Sleep(ctx, pause)
 	}
 }
 

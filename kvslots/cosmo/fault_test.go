@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -34,12 +34,12 @@ func TestLimiterSurvivesLeaderDeath(t *testing.T) {
 				if n := holders.Add(1); n > 1 {
 					t.Errorf("%d jobs run at once", n)
 				}
-				bucket.Pause(ctx, time.Millisecond)
+				clock.Sleep(ctx, time.Millisecond)
 				holders.Add(-1)
 				_, _ = l.Release(context.WithoutCancel(ctx), slot)
 				jobs.Add(1)
 			case errors.Is(err, kvslots.ErrNoSlot), errors.Is(err, kvslots.ErrUnavailable):
-				bucket.Pause(ctx, 2*time.Millisecond)
+				clock.Sleep(ctx, 2*time.Millisecond)
 			case ctx.Err() == nil:
 				t.Error(err)
 			}
@@ -51,7 +51,7 @@ func TestLimiterSurvivesLeaderDeath(t *testing.T) {
 	}
 	for range 2 {
 		for enough := jobs.Load() + 50; jobs.Load() < enough && ctx.Err() == nil; {
-			bucket.Pause(ctx, 10*time.Millisecond)
+			clock.Sleep(ctx, 10*time.Millisecond)
 		}
 		if ctx.Err() == nil && len(cluster.Servers) == 3 {
 			dead := cluster.StreamLeader("KV_" + DefaultBucket)

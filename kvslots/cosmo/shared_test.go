@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -60,7 +60,7 @@ func shareLimit(t *testing.T, connect func() *nats.Conn, replicas int) {
 		workers.Go(func() { shared.work(ctx, n, w) })
 	}
 	for time.Now().Before(enough) || !shared.shows() && ctx.Err() == nil {
-		bucket.Pause(ctx, 10*time.Millisecond)
+		clock.Sleep(ctx, 10*time.Millisecond)
 	}
 	cancel()
 	workers.Wait()
@@ -102,7 +102,7 @@ func (s *shared) work(ctx context.Context, n int, w limitWorker) {
 	for ctx.Err() == nil {
 		slot, err := w.Acquire(background, "shared/limit", fmt.Sprint("job", n), int(s.limit), time.Minute)
 		if errors.Is(err, kvslots.ErrNoSlot) {
-			bucket.Pause(ctx, time.Duration(rand.IntN(10_000))*time.Microsecond)
+			clock.Sleep(ctx, time.Duration(rand.IntN(10_000))*time.Microsecond)
 			continue
 		}
 		if err != nil {
@@ -110,14 +110,14 @@ func (s *shared) work(ctx context.Context, n int, w limitWorker) {
 			return
 		}
 		s.hold()
-		bucket.Pause(ctx, time.Duration(rand.IntN(2_000))*time.Microsecond)
+		clock.Sleep(ctx, time.Duration(rand.IntN(2_000))*time.Microsecond)
 		s.holders.Add(-1)
 		if _, err := w.Release(background, slot); err != nil {
 			s.t.Errorf("worker %d: %v", n, err)
 			return
 		}
 		s.jobs[n].Add(1)
-		bucket.Pause(ctx, time.Duration(rand.IntN(2_000))*time.Microsecond)
+		clock.Sleep(ctx, time.Duration(rand.IntN(2_000))*time.Microsecond)
 	}
 }
 

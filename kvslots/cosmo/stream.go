@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 // slotEntry is the entry under a slot's key.
@@ -86,7 +86,7 @@ func (l *Limiter) remove(ctx context.Context, slot Slot) (bool, error) {
 		if time.Since(began) > retryTimeout || errors.Is(err, errRefused) {
 			return false, fmt.Errorf("%w: %w", kvslots.ErrUnavailable, err)
 		}
-		bucket.Pause(ctx, pause)
+		clock.Sleep(ctx, pause)
 	}
 }
 

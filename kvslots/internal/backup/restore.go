@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
@@ -192,7 +193,7 @@ func (r *restore) createStream(ctx context.Context, config jetstream.StreamConfi
 	for range createTries {
 		stream, err = r.js.CreateStream(ctx, config)
 		refused, ok := errors.AsType[*jetstream.APIError](err)
-		if !ok || refused.ErrorCode != codeStoreFailed || !bucket.Pause(ctx, createPause) {
+		if !ok || refused.ErrorCode != codeStoreFailed || !clock.Sleep(ctx, createPause) {
 			return stream, err
 		}
 	}

@@ -38,6 +38,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -192,18 +193,7 @@ func (b *Bucket) load(ctx context.Context) error {
 		case !errors.Is(err, peer.ErrUnavailable):
 			return err
 		}
-		Pause(ctx, loadRetry)
-	}
-}
-
-// Pause sleeps for d and returns true, or returns false as soon as ctx ends. The commands, the
-// gateway and the benchmarks each have their own, since they cannot import this one.
-func Pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
+		clock.Sleep(ctx, loadRetry)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -45,7 +46,7 @@ func (b *Bucket) connectionChanged(status nats.Status) {
 // or to replies, as it does when permissions are taken away: nats.go subscribes again only
 // when it reconnects.
 func (b *Bucket) keepSubscriptions() {
-	for Pause(b.open, silence) {
+	for clock.Sleep(b.open, silence) {
 		var suspect bool
 		b.WithPeer(func(_ *peer.Peer, now peer.Instant) { suspect = b.mayLackSubscription(now) })
 		if suspect && b.nc.IsConnected() && b.hasLostSubscription() {

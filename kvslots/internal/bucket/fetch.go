@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 const (
@@ -102,7 +104,7 @@ func (f *fetch) deliver() {
 		if s == nil {
 			delete(f.answers, f.next)
 			f.last, f.asked = f.next, f.next
-			Pause(f.r.order.ctx, fetchPause)
+			clock.Sleep(f.r.order.ctx, fetchPause)
 			return
 		}
 		header, err := nats.DecodeHeadersMsg(s.Header)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -100,7 +101,7 @@ func (b *Bucket) keepReadings() {
 // could not be created. So many attempts before have failed, and so many of them had no answer.
 func (b *Bucket) serve(o *order, failed, unanswered int) error {
 	if failed > 0 || o.From > 0 {
-		Pause(o.ctx, rand.N(doubled(minSpread, failed, maxSpread)))
+		clock.Sleep(o.ctx, rand.N(doubled(minSpread, failed, maxSpread)))
 	}
 	for !b.nc.IsConnected() {
 		select {

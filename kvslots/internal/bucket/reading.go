@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
@@ -117,7 +118,7 @@ func (r *reading) monitor() {
 		r.fetch.run()
 		return
 	}
-	for Pause(r.order.ctx, checkEvery) {
+	for clock.Sleep(r.order.ctx, checkEvery) {
 		if r.b.now().Sub(peer.Instant(r.lastMessage.Load())) > silence {
 			r.lost("no heartbeat")
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -30,7 +31,7 @@ const (
 func (b *Bucket) keepServer() {
 	changes := 0
 	var next peer.Instant
-	for Pause(b.open, cutOff/8) {
+	for clock.Sleep(b.open, cutOff/8) {
 		var isCutOff, heard bool
 		b.WithPeer(func(p *peer.Peer, now peer.Instant) {
 			heard = !b.isCutOff(cutOff/2, now)
@@ -62,7 +63,7 @@ func (b *Bucket) changeServer() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(b.open, changeTimeout)
-		for !b.nc.IsConnected() && Pause(ctx, time.Millisecond) {
+		for !b.nc.IsConnected() && clock.Sleep(ctx, time.Millisecond) {
 		}
 		cancel()
 		if b.nc.ConnectedServerId() != present {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
@@ -58,7 +59,7 @@ func openStream(ctx context.Context, js jetstream.JetStream, replicas int) (jets
 			return stream, nil
 		case errors.Is(err, ErrWrongBucket):
 			return nil, err
-		case ctx.Err() != nil, !isTransient(err), !Pause(ctx, openRetry):
+		case ctx.Err() != nil, !isTransient(err), !clock.Sleep(ctx, openRetry):
 			return nil, notOpened(ctx, err)
 		}
 	}

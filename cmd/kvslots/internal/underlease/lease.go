@@ -37,7 +37,7 @@ var ErrLost = errors.New("the lease has ended")
 
 // Lease is a granted or renewed lease.
 type Lease struct {
-	Began time.Duration // its beginning or earlier, on the clock of boottime.Now
+	Began time.Duration // its beginning or earlier, on the clock of clock.Now
 	TTL   time.Duration
 }
 

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 // repeatAfter is the time after the first signal from which another one counts as the
@@ -31,7 +31,7 @@ func (e SignalError) ExitCode() int {
 // signals receives the signals to this process during Run.
 type signals struct {
 	received chan os.Signal
-	first    time.Duration // boottime of the first signal that asks to end; 0 before
+	first    time.Duration // time, by package clock, of the first signal that asks to end; 0 before
 }
 
 func catchSignals(shared bool) *signals {
@@ -73,7 +73,7 @@ func (s *signals) during(ctx context.Context, do func(stop, hurry context.Contex
 
 // repeated reports whether a signal asks to end for the second time in this Run.
 func (s *signals) repeated(sig os.Signal) bool {
-	now := boottime.Now()
+	now := clock.Now()
 	switch {
 	case !asksToEnd(sig):
 		return false

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 // supervision is the state of a running command and its lease.
@@ -43,7 +43,7 @@ func (r *runner) supervise(ctx context.Context, lease Lease, child *child) int {
 	unfollow := r.Slot.Follow(func() { lost <- struct{}{} })
 	stopped := ctx.Done()
 	for !child.ended() {
-		s.act(ctx, boottime.Now())
+		s.act(ctx, clock.Now())
 		select {
 		case <-child.done:
 		case sig := <-r.signals.received:
@@ -52,12 +52,12 @@ func (r *runner) supervise(ctx context.Context, lease Lease, child *child) int {
 			s.renewed(got)
 		case <-lost:
 			if !s.ending {
-				s.end(boottime.Now(), leaseLost)
+				s.end(clock.Now(), leaseLost)
 			}
 		case <-stopped:
 			stopped = nil
 			child.terminate()
-		case <-time.After(s.pause(boottime.Now())):
+		case <-time.After(s.pause(clock.Now())):
 		}
 	}
 	s.endGroup()
@@ -137,7 +137,7 @@ func (s *supervision) pause(now time.Duration) time.Duration {
 // lease is ending, and kills them when the command would have been killed.
 func (s *supervision) endGroup() {
 	for s.ending && s.child.leftBehind() {
-		if boottime.Now() >= s.killDue() {
+		if clock.Now() >= s.killDue() {
 			s.child.kill()
 			return
 		}
@@ -148,7 +148,7 @@ func (s *supervision) endGroup() {
 // pass passes a signal to the command. It calls act first: the lease may have ended while
 // this process was stopped.
 func (s *supervision) pass(ctx context.Context, sig os.Signal) {
-	s.act(ctx, boottime.Now())
+	s.act(ctx, clock.Now())
 	s.signals.repeated(sig) // records the first, so that a later one ends the return of the lease
 	s.child.pass(sig)
 }
@@ -157,7 +157,7 @@ func (s *supervision) pass(ctx context.Context, sig os.Signal) {
 // the next request may reach a gateway that answers.
 func (s *supervision) renew(ctx context.Context) {
 	s.renewing = true
-	timeout := min(s.lease.termAt(s.KillAfter)-boottime.Now(), max(s.lease.TTL/6, time.Second))
+	timeout := min(s.lease.termAt(s.KillAfter)-clock.Now(), max(s.lease.TTL/6, time.Second))
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, max(timeout, 0))
 		defer cancel()
@@ -173,9 +173,9 @@ func (s *supervision) renewed(got renewal) {
 	case got.err == nil:
 		s.lease, s.renewAt = got.lease, got.lease.renewAt()
 	case errors.Is(got.err, ErrLost):
-		s.end(boottime.Now(), leaseLost)
+		s.end(clock.Now(), leaseLost)
 	default:
-		s.renewAt = boottime.Now() + s.pauseAfter(got.err)
+		s.renewAt = clock.Now() + s.pauseAfter(got.err)
 	}
 }
 
@@ -183,7 +183,7 @@ func (s *supervision) renewed(got renewal) {
 // after a server that cannot renew: the next request may reach another one.
 func (s *supervision) pauseAfter(err error) time.Duration {
 	if !errors.Is(err, errors.ErrUnsupported) {
-		left := max(s.lease.termAt(s.KillAfter)-boottime.Now(), 0)
+		left := max(s.lease.termAt(s.KillAfter)-clock.Now(), 0)
 		return max(retryAfter(s.lease.TTL), min(s.Slot.RetryAfter(err), left/2))
 	}
 	if !s.noRenewal {

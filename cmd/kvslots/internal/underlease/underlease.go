@@ -6,7 +6,7 @@
 // command: with SIGTERM, and with SIGKILL after [Config.KillAfter], early enough that a
 // lease that cannot be renewed outlives the command by [Margin].
 //
-// Run measures a lease on the clock of package boottime, from the time at which the
+// Run measures a lease on the clock of package clock, from the time at which the
 // request for the lease was sent, or later if the server says so. So the real lease
 // never ends before the measured one. If the machine is suspended until after the end
 // of the lease, Run kills the command within maxPause after the resumption.
@@ -25,7 +25,7 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 // Exit codes of Run itself. The last two have the same meaning in shells.
@@ -137,7 +137,7 @@ func (r *runner) borrow(stop, hurry context.Context) (Lease, error) {
 			return Lease{}, fmt.Errorf("the gateway grants leases of at most %s, which leaves no time to run a command that may take %s to end",
 				lease.TTL, r.KillAfter)
 		}
-		if lease.fresh(boottime.Now(), r.KillAfter) {
+		if lease.fresh(clock.Now(), r.KillAfter) {
 			return lease, nil
 		}
 		if !r.Fixed {

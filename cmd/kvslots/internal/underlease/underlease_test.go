@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/boottime"
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +39,7 @@ func (f *fakeSlot) next(call string) (Lease, error) {
 	f.calls = append(f.calls, call)
 	next := f.answers[0]
 	f.answers = f.answers[1:]
-	return Lease{Began: boottime.Now() - next.late, TTL: f.ttl}, next.err
+	return Lease{Began: clock.Now() - next.late, TTL: f.ttl}, next.err
 }
 
 func (f *fakeSlot) Borrow(context.Context) (Lease, error) { return f.next("borrow") }
@@ -157,7 +157,7 @@ func TestRunUnderAFixedLease(t *testing.T) {
 	var output strings.Builder
 	cfg := config(slot, &output, "/bin/sh", "-c", `while :; do sleep 0.02; done`)
 	cfg.Fixed = true
-	began := boottime.Now()
+	began := clock.Now()
 	code, err := Run(t.Context(), cfg)
 	if want := "the lease is about to end; ending the command\n"; code != ExitLost || err != nil || output.String() != want {
 		t.Errorf("%d, %v; output %q, want %q", code, err, output.String(), want)
@@ -165,7 +165,7 @@ func TestRunUnderAFixedLease(t *testing.T) {
 	if got := slot.asked(); got != "borrow return borrow return" {
 		t.Errorf("asked: %s", got)
 	}
-	if took := boottime.Now() - began; took < ttl/2 {
+	if took := clock.Now() - began; took < ttl/2 {
 		t.Errorf("ended after %s", took)
 	}
 }

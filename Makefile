@@ -24,8 +24,8 @@ run: ## serve on 127.0.0.1:8080, data in ./kvslots-data
 build: ## bin/kvslots
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/kvslots ./cmd/kvslots
 
-man: ## man pages and completions in bin/share, to be copied to /usr/share or /usr/local/share
-	$(GO) run -ldflags '$(LDFLAGS)' ./cmd/kvslots man bin/share
+man: build ## man pages and completions in bin/share, to be copied to /usr/share or /usr/local/share
+	bin/kvslots man bin/share
 
 release: ## programs for PLATFORMS with their checksums, in bin/release; the same bytes from the same commit and Go
 	rm -rf $(RELEASE) && mkdir -p $(RELEASE)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -28,7 +29,7 @@ func backupCommand(env settings.Environment) *cobra.Command {
 		func(ctx context.Context, command *cobra.Command, file string) error {
 			if s.Embedded() { // a server would create the directory
 				if _, err := os.Stat(s.DataDir); err != nil {
-					return err
+					return fmt.Errorf("--data-dir must name the data directory of a gateway, or --nats-url the NATS of one: %w", err)
 				}
 			}
 			var content bytes.Buffer

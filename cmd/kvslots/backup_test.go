@@ -92,7 +92,7 @@ func TestBackupOfAnEmbeddedServer(t *testing.T) {
 	again.exitCode(t)
 
 	other := filepath.Join(t.TempDir(), "data") // without a gateway
-	command(exitFailed, "no such file", "backup", file, "--data-dir", other)
+	command(exitFailed, "--data-dir must name the data directory of a gateway, or --nats-url the NATS of one: stat ", "backup", file, "--data-dir", other)
 	command(exitDone, `{"pools":2,"leases":3,"sessions":1,"expired":0}`+"\n", "restore", file, "--data-dir", other, "--json")
 	command(exitDone, "", "backup", file, "--data-dir", other)
 	command(exitDone, "pools 2, leases 3", "restore", file, "--replace", "--data-dir", other)

@@ -1,6 +1,18 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
 
 func completionCommand() *cobra.Command {
 	return &cobra.Command{
@@ -22,5 +34,47 @@ func completionCommand() *cobra.Command {
 			}
 			return root.GenFishCompletion(w, true)
 		},
+	}
+}
+
+// completionTime is how long a shell waits for a gateway.
+const completionTime = 2 * time.Second
+
+// hexadecimal matches what may be a part of a secret id, which is not sent to the gateway.
+var hexadecimal = regexp.MustCompile(`^[0-9A-Fa-f-]*$`)
+
+// completeNames offers what a gateway has, in place of the first argument of a command: the names
+// of what has one of these types, and the hashes of pools.
+func completeNames(env settings.Environment, at *settings.Gateway, types ...string) cobra.CompletionFunc {
+	return func(command *cobra.Command, args []string, typed string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		if settings.Load(command, env, at) != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		from, err := dial(at)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer from.close()
+		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+		defer cancel()
+		query := kvslots.PoolQuery{Match: typed}
+		if hexadecimal.MatchString(typed) {
+			query.Match = ""
+		}
+		pools, _, _ := from.pools(ctx, query, defaultListed) // without an answer there is nothing to offer
+		for i := range pools {
+			p := wire.NewPoolInfo(&pools[i])
+			offered := p.Key
+			if offered == "" {
+				offered = p.Hash
+			}
+			if slices.Contains(types, p.Type) && strings.HasPrefix(offered, typed) {
+				found = append(found, cobra.CompletionWithDesc(offered, strings.TrimSpace(p.Type+" "+legible(p.Name))))
+			}
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -15,6 +15,20 @@ const (
 	exitLost   = underlease.ExitLost // 124: run ended the command because its lease was ending
 )
 
+// exitStatuses is for the man pages: what an exit code means, and of which commands, or of all.
+var exitStatuses = []struct {
+	code, text string
+	of         []string
+}{
+	{"0", "Done; run, lock and sem have the command's own exit code, whatever it is.", nil},
+	{"1", "Failed.", nil},
+	{"2", "Wrong usage.", nil},
+	{"75", "No slot or lock in time; nothing was run.", []string{"borrow", "run", "lock", "sem", "acquire"}},
+	{"124", "The command was ended, because the lease was lost or about to end.", []string{"run", "lock", "sem"}},
+	{"126, 127", "The command cannot be executed, or cannot be found; nothing was taken.", []string{"run", "lock", "sem"}},
+	{"128 + n", "Signal n killed the command, or ended the wait.", []string{"borrow", "run", "lock", "sem"}},
+}
+
 // exitError ends the program with an exit code. The program prints error unless it is
 // nil, as it is if the error was logged or the exit code is enough.
 type exitError struct {

@@ -81,6 +81,7 @@ func newNamedCommand(env settings.Environment, use, short, long string, ownFlags
 	o.addFlags(flags, settings.Forever, "name", "another name")
 	at.AddFlags(flags)
 	command.DisableFlagsInUseLine = true // flags come before the command
+	command.ValidArgsFunction = completeNames(env, &at, map[string]string{"lock": "lock", "sem": "semaphore"}[command.Name()])
 	return command
 }
 

@@ -103,6 +103,7 @@ func rootCommand(env settings.Environment) *cobra.Command {
 		limitCommand(env), benchCommand(env), readyCommand(env),
 		completionCommand(), manCommand(), versionCommand(),
 	)
+	addExamples(root)
 	return root
 }
 

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,8 +50,40 @@ func writeShare(root *cobra.Command, dir string, header *doc.GenManHeader) error
 	write("zsh/site-functions/_kvslots", root.GenZshCompletionFile)
 	write("fish/vendor_completions.d/kvslots.fish", func(path string) error { return root.GenFishCompletionFile(path, true) })
 	escapeMarkdown(root) // last, since the completions have the texts as they are
-	write("man/man1/kvslots.1", func(path string) error { return doc.GenManTree(root, header, filepath.Dir(path)) })
+	writeManual(root, *header, write)
 	return errors.Join(found...)
+}
+
+// writeManual writes the page of a command, and those of the commands below it.
+func writeManual(command *cobra.Command, header doc.GenManHeader, write func(path string, generate func(path string) error)) {
+	if command.Hidden {
+		return
+	}
+	name := strings.ReplaceAll(command.CommandPath(), " ", "-")
+	header.Title = strings.ToUpper(name)
+	write("man/man1/"+name+".1", func(path string) error {
+		var page bytes.Buffer
+		if err := doc.GenMan(command, &header, &page); err != nil {
+			return err
+		}
+		text := strings.Replace(page.String(), "\n.SH EXAMPLE\n", "\n.SH EXAMPLES\n", 1)
+		text = strings.Replace(text, "\n.SH SEE ALSO\n", "\n"+exitStatusOf(command)+".SH SEE ALSO\n", 1)
+		return os.WriteFile(path, []byte(text), 0o644)
+	})
+	for _, below := range command.Commands() {
+		writeManual(below, header, write)
+	}
+}
+
+// exitStatusOf returns the section of a man page.
+func exitStatusOf(command *cobra.Command) string {
+	text := ".SH EXIT STATUS\n"
+	for _, status := range exitStatuses {
+		if len(status.of) == 0 || slices.Contains(status.of, command.Name()) {
+			text += ".TP\n" + status.code + "\n" + status.text + "\n"
+		}
+	}
+	return text
 }
 
 // escapeMarkdown escapes the texts of a command and those below it for cobra, which takes

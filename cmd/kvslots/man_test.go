@@ -39,6 +39,9 @@ func TestMan(t *testing.T) {
 		want(command.UseLine())
 		want(command.Short)
 		want(command.Long)
+		if !strings.Contains(page, "\n.SH EXIT STATUS\n.TP\n0\n") || command.Example != "" && !strings.Contains(page, "\n.SH EXAMPLES\n") {
+			t.Errorf("the page of %s has no examples, or no exit status:\n%s", name, page)
+		}
 		command.Flags().VisitAll(func(flag *pflag.Flag) {
 			if flag.Name != "help" {
 				want(flag.Usage)
@@ -70,3 +73,28 @@ func textOfPage(page string) string {
 }
 
 func inOneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Each command has an example, with arguments and flags that it takes.
+func TestExamples(t *testing.T) {
+	var visit func(command *cobra.Command)
+	visit = func(command *cobra.Command) {
+		if !command.Hidden && !command.HasSubCommands() && command.Example == "" && command.Name() != "version" {
+			t.Errorf("%s has no example", command.CommandPath())
+		}
+		for line := range strings.Lines(command.Example) {
+			_, line, _ = strings.Cut(line, "kvslots ")
+			line = strings.TrimRight(line, ")\"| exit\n")
+			found, args, err := rootCommand(noEnv).Find(strings.Fields(line))
+			if err == nil {
+				err = found.ParseFlags(args)
+			}
+			if err != nil || found.CommandPath() != command.CommandPath() {
+				t.Errorf("%s: %v of %s", line, err, found.CommandPath())
+			}
+		}
+		for _, sub := range command.Commands() {
+			visit(sub)
+		}
+	}
+	visit(rootCommand(noEnv))
+}

@@ -65,10 +65,11 @@ func newOperatorCommand(env settings.Environment, use, short, long string, args 
 func newTargetCommand(env settings.Environment, use, short, long string, others []string, ownFlags func(flags *pflag.FlagSet),
 	do func(ctx context.Context, t *target, args []string) error,
 ) *cobra.Command {
-	return newOperatorCommand(env, use, short, strings.TrimSpace(long)+"\n\n"+targetHelp,
+	var at *settings.Gateway
+	command := newOperatorCommand(env, use, short, strings.TrimSpace(long)+"\n\n"+targetHelp,
 		arguments(append([]string{"[<pool>]"}, others...)...),
 		func(o *operatorCommand, flags *pflag.FlagSet) {
-			if ownFlags != nil {
+			if at = &o.at; ownFlags != nil {
 				ownFlags(flags)
 			}
 			flags.StringVar(&o.key, "key", "", "the name of a lock or a semaphore, instead of <pool>")
@@ -83,6 +84,9 @@ func newTargetCommand(env settings.Environment, use, short, long string, others 
 				return do(ctx, &target{operatorCommand: o, from: from, pool: pool}, args[named:])
 			})
 		})
+	command.ValidArgsFunction = completeNames(env, at, "pool", "lock", "semaphore")
+	_ = command.RegisterFlagCompletionFunc("key", completeNames(env, at, "lock", "semaphore"))
+	return command
 }
 
 // with connects to a gateway, or to NATS, and calls do.

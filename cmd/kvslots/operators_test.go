@@ -332,3 +332,30 @@ func TestHostileTexts(t *testing.T) {
 		}
 	}
 }
+
+// Completion offers the names of locks and the hashes of pools, and sends no part of a secret.
+func TestCompletionOfNames(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	p.want(t, "PUT", "/l/"+pool, `{"count":1,"name":"printers"}`, 200, "")
+	_, session := p.ask(t, "POST", "/v1/sessions", "")
+	id := regexp.MustCompile(`[0-9a-f]{32}`).FindString(session)
+	p.askWith(t, http.Header{"X-Dflockd-Session": {id}}, "POST", "/v1/locks/nightly", `{"acquire_timeout_s":0}`)
+	p.askWith(t, http.Header{"X-Dflockd-Session": {id}}, "POST", "/v1/semaphores/builds", `{"acquire_timeout_s":0,"limit":2}`)
+	for _, c := range []struct {
+		line, offers string
+	}{
+		{"holders n", "nightly\tlock\n:4"},
+		{"evict --key b", "builds\tsemaphore\n:4"},
+		{"lock ", "nightly\tlock\n:4"},
+		{"sem ", "builds\tsemaphore\n:4"},
+		{"pause 0", ":4"},
+	} {
+		_, stdout, _ := call(t, map[string]string{"KVSLOTS_SERVER": p.url}, append([]string{"__complete"}, strings.Split(c.line, " ")...)...)
+		if !strings.HasPrefix(stdout, c.offers) {
+			t.Errorf("%s offers %q, want %q", c.line, stdout, c.offers)
+		}
+	}
+	if _, stdout, _ := call(t, map[string]string{"KVSLOTS_SERVER": p.url}, "__complete", "holders", ""); !strings.Contains(stdout, "\tpool printers\n") {
+		t.Errorf("the pool is not offered: %q", stdout)
+	}
+}

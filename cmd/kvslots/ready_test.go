@@ -9,9 +9,9 @@ import (
 
 func TestReady(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--auth-token", "a-token")
-	wantCall(t, exitDone, "ready, sync group\n", "", "ready", "--server", p.url)
+	wantCall(t, exitDone, "ready, sync always\n", "", "ready", "--server", p.url)
 	code, stdout, stderr := call(t, map[string]string{"KVSLOTS_SERVER": p.url + "/"}, "ready")
-	if code != exitDone || stdout != "ready, sync group\n" || stderr != "" {
+	if code != exitDone || stdout != "ready, sync always\n" || stderr != "" {
 		t.Errorf("%d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	p.stop()

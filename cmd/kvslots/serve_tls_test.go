@@ -28,7 +28,7 @@ func TestServeTLS(t *testing.T) {
 	server := []string{"--server", p.url}
 	wantCall(t, 0, "count 1, .*", "", append([]string{"register", pool, "--count", "1", "--tls-ca", cert}, server...)...)
 	wantCall(t, 0, ".*POSITION=0\n.*", "", append([]string{"borrow", pool, "--tls-ca", cert}, server...)...)
-	wantCall(t, 0, "ready, sync group\n", "", append([]string{"ready", "--tls-ca", cert}, server...)...)
+	wantCall(t, 0, "ready, sync always\n", "", append([]string{"ready", "--tls-ca", cert}, server...)...)
 	wantCall(t, 1, "", "kvslots: .*certificate.*--tls-ca.*\n", append([]string{"ready"}, server...)...)
 	if code, _, stderr := call(t, noEnv, append([]string{"inspect", pool}, server...)...); code != exitFailed || !strings.Contains(stderr, "certificate") {
 		t.Errorf("without the authority: exit code %d, %s", code, stderr)

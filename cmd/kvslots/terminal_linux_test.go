@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -146,4 +147,16 @@ func isStopped(t *testing.T, pid int) bool {
 	}
 	_, state, _ := strings.Cut(string(stat), ") ")
 	return strings.HasPrefix(state, "T")
+}
+
+// On a terminal serve prints lines for people, and where the page is.
+func TestServeOnTerminal(t *testing.T) {
+	process, term := onTerminal(t, "serve", "--http-addr", "127.0.0.1:0", "--data-dir", t.TempDir())
+	page := regexp.MustCompile(`page=\S*http://127\.0\.0\.1:\d+/`)
+	term.shown.Await(t, func(shown string) bool { return page.MatchString(shown) || strings.Contains(shown, `{"level"`) })
+	if shown := term.shown.String(); strings.Contains(shown, `{"level"`) {
+		t.Error(shown)
+	}
+	_ = process.Process.Signal(syscall.SIGTERM)
+	_ = process.Wait()
 }

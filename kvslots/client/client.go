@@ -24,6 +24,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,6 +89,9 @@ func Dial(at string, cfg Config) (*Client, error) {
 	if isHTTP(at) {
 		return dialHTTP(strings.Split(at, ","), cfg)
 	}
+	if !isNATS(at) {
+		return nil, &kvslots.RangeError{Field: "url", Range: "http://HOST:PORT, https://HOST:PORT or nats://HOST:PORT"}
+	}
 	nc, err := nats.Connect(at, cfg.NATS...)
 	if err != nil {
 		return nil, err
@@ -108,6 +112,12 @@ func (c *Client) WithToken(token string) *Client {
 func isHTTP(at string) bool {
 	at = strings.ToLower(strings.TrimSpace(at))
 	return strings.HasPrefix(at, "http:") || strings.HasPrefix(at, "https:")
+}
+
+// isNATS reports whether at begins with a scheme of nats.go.
+func isNATS(at string) bool {
+	scheme, _, found := strings.Cut(strings.ToLower(strings.TrimSpace(at)), "://")
+	return found && slices.Contains([]string{"nats", "tls", "ws", "wss"}, scheme)
 }
 
 func dialHTTP(urls []string, cfg Config) (*Client, error) {

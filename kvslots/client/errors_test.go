@@ -171,8 +171,10 @@ func TestPoolIsNotInTheURL(t *testing.T) {
 }
 
 func TestDialRefusesURLs(t *testing.T) {
-	if _, err := client.Dial("http:8080", client.Config{}); err == nil || !strings.Contains(err.Error(), "url") {
-		t.Errorf("got %v", err)
+	for _, at := range []string{"http:8080", "127.0.0.1:8080", "redis://127.0.0.1:6379", "http://a,nats://b"} {
+		if _, err := client.Dial(at, client.Config{}); err == nil || !strings.Contains(err.Error(), "url must be") {
+			t.Errorf("%s: %v", at, err)
+		}
 	}
 	if _, err := client.Dial("nats://"+strings.TrimPrefix(closedURL(t), "http://"), client.Config{}); !errors.Is(err, nats.ErrNoServers) {
 		t.Errorf("got %v", err)

@@ -42,6 +42,9 @@ const refresher = new Refresher(async () => {
 });
 const checker = new Refresher(check, 500);
 
+/** How the gateway flushes, in the words of its flags. @type {Record<string, string>} */
+const syncs = { group: '--sync always', always: '--sync always', interval: '--sync interval', external: 'NATS flushes' };
+
 /** Reads the state of the gateway. */
 async function check() {
   try {
@@ -57,7 +60,7 @@ async function check() {
     const lag = state.lag_revisions > 0 ? `lag ${number(state.lag_revisions)} entries` : state.lag_s > 5 ? `lag ${duration(state.lag_s)}` : 'no lag';
     setText(byID('facts'), [
       state.peers === 1 ? '1 gateway' : `${number(state.peers)} gateways`,
-      `sync ${state.sync}`, lag, `${number(state.waiting)} waiting`, state.version,
+      syncs[state.sync], lag, `${number(state.waiting)} waiting`, state.version,
     ].join(' · '));
     byID('facts').title = 'Gateways, and programs with the library, that share the bucket; how this gateway flushes; how far its view is behind';
     unready = state.ready ? '' : `This gateway is not ready: ${state.reason ?? ''}`;

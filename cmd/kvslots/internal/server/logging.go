@@ -10,14 +10,14 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// NewLogger returns a logger that writes to w, in the format json or console. It limits
-// the lines that a client can cause.
+// NewLogger returns a logger that writes to w, in the format json or console, or auto:
+// console if w is a terminal. It limits the lines that a client can cause.
 func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	parsed, err := zerolog.ParseLevel(level)
 	if err != nil {
 		return nil, err
 	}
-	if format == "console" {
+	if format == "console" || format == "auto" && isTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, NoColor: !isTerminal(w), TimeFormat: time.TimeOnly}
 	}
 	lines := zerolog.New(zerolog.SyncWriter(w)).Level(parsed).Hook(timestamp{}, newLogLimit())

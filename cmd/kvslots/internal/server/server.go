@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
@@ -149,6 +150,9 @@ func (s *server) logListening() {
 	if s.tcp != nil {
 		attrs = append(attrs, "tcp", s.tcp.ln.Addr().String())
 	}
+	if s.settings.UI != "off" {
+		attrs = append(attrs, "page", s.pageURL())
+	}
 	if s.nats.server == nil {
 		attrs = append(attrs, "nats", s.nats.nc.ConnectedUrlRedacted())
 	} else {
@@ -158,6 +162,24 @@ func (s *server) logListening() {
 		}
 	}
 	s.log.Info("listening", attrs...)
+	if s.nats.server == nil {
+		s.log.Warn("whether answers survive a power cut depends on this NATS, which by default flushes every two minutes: " +
+			"set its sync_interval to always, or have replicas that do not lose power together")
+	}
+}
+
+// pageURL returns where a browser on this machine finds the page.
+func (s *server) pageURL() string {
+	at := s.ln.Addr().(*net.TCPAddr)
+	host := at.IP.String()
+	if at.IP.IsUnspecified() {
+		host = "localhost"
+	}
+	scheme := "http"
+	if s.access.certs != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(at.Port)) + "/"
 }
 
 // serve serves HTTP and TCP until stop ends, then drains until hurry ends.

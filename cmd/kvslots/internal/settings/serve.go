@@ -99,7 +99,7 @@ func DefaultServe() *Serve {
 		natsMaxConnectionsPerIP: share{50, true},
 
 		LogLevel:  "info",
-		LogFormat: "json",
+		LogFormat: "auto",
 	}
 }
 
@@ -163,7 +163,7 @@ func (s *Serve) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.functions.nkeys, "forrst-fn-nkeys", s.functions.nkeys, "accept function services that hold one of these nkeys at --nats-addr (comma-separated public keys)")
 	flags.BoolVar(&s.functions.forceRelease, "forrst-force-release", s.functions.forceRelease, "serve Forrst's force-release")
 	flags.Var(Choice(&s.LogLevel, "debug", "info", "warn", "error"), "log-level", "log lines of this level and above")
-	flags.Var(Choice(&s.LogFormat, "json", "console"), "log-format", "format of log lines: json, or console for people")
+	flags.Var(Choice(&s.LogFormat, "auto", "json", "console"), "log-format", "format of log lines: json, console for people, or auto: console on a terminal, json elsewhere")
 	flags.Var(loopback(&s.DebugAddr), "debug-addr", "serve profiles of this process at this loopback address, to every user of the machine")
 	flags.String(configFlag, "", "read settings from this file (YAML, TOML or JSON); its keys are the flags' names")
 }

@@ -129,7 +129,8 @@ func writeCertificate(t *testing.T, dir string) {
 	}
 }
 
-// TestInstall installs a copy of the client with pip, and imports it from there.
+// TestInstall builds the sdist and the wheel without a network, as a release would, installs the
+// one that is made of the other, and imports it from there.
 func TestInstall(t *testing.T) {
 	const installed = "from importlib.util import find_spec; assert all(map(find_spec, ('pip', 'setuptools', 'wheel')))"
 	interpreters := []string{python(t), "/usr/bin/python3"} // the system's has what is needed more often
@@ -139,16 +140,39 @@ func TestInstall(t *testing.T) {
 	}
 	interpreter := interpreters[found]
 	t.Parallel()
-	sources, target := t.TempDir(), t.TempDir() // pip leaves files beside the sources
+	sources, dist, target := t.TempDir(), t.TempDir(), t.TempDir() // setuptools leaves files beside the sources
 	if err := os.CopyFS(sources, os.DirFS(".")); err != nil {
 		t.Fatal(err)
 	}
-	run(t, nil, interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-build-isolation", "--target", target, sources)
+	run(t, nil, interpreter, "-c", "import os, sys; from setuptools import build_meta; os.chdir(sys.argv[1]); build_meta.build_sdist(sys.argv[2])", sources, dist)
+	pip := []string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-build-isolation", "--target", target}
+	sdists, err := filepath.Glob(filepath.Join(dist, "kvslots-*.tar.gz"))
+	if err != nil || len(sdists) != 1 {
+		t.Fatalf("found %q, %v", sdists, err)
+	}
+	run(t, nil, interpreter, append(pip, sdists...)...)
+	metadata, err := filepath.Glob(filepath.Join(target, "kvslots-*.dist-info", "LICENSE"))
+	if err != nil || len(metadata) != 1 {
+		t.Errorf("the package has no license: %v", err)
+	}
 	if _, err := os.Stat(filepath.Join(target, "kvslots", "py.typed")); err != nil {
 		t.Error(err)
 	}
 	run(t, nil, interpreter, "-c", "import sys; sys.path[:] = [p for p in sys.path if p != 'src']; sys.path.insert(0, sys.argv[1]); "+
-		"import kvslots; assert kvslots.__file__.startswith(sys.argv[1]), kvslots.__file__", target)
+		"import importlib.metadata, kvslots; assert kvslots.__file__.startswith(sys.argv[1]), kvslots.__file__; "+
+		"assert importlib.metadata.version('kvslots') == kvslots.__version__", target)
+}
+
+// TestLicense compares the license of the package, which is built from this directory alone, with that of the repository.
+func TestLicense(t *testing.T) {
+	ours, err := os.ReadFile("LICENSE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.ReadFile("../../../LICENSE")
+	if err != nil || string(ours) != string(root) {
+		t.Errorf("the package's license is another one: %v", err)
+	}
 }
 
 // TestTypes checks the types of the client and its tests.

@@ -23,7 +23,7 @@ SOURCES = Path(__file__).parent.parent / "src"
 PATIENCE = 60.0  # seconds; only a test that fails takes so long
 
 # Leases that are renewed early: a test needs not wait for that, and a busy machine is not too late for it.
-renewed_early = mock.patch("kvslots._core.RENEW_AT", 0.03)
+renewed_early = mock.patch("kvslots._claims.RENEW_AT", 0.03)
 
 T = TypeVar("T")
 

@@ -9,6 +9,7 @@ import time
 import unittest
 import urllib.request
 import uuid
+from typing import Any
 
 import kvslots
 from tests.gateways import PATIENCE, Gateway, Proxy, renewed_early
@@ -77,7 +78,7 @@ class Leases(Test):
             await asyncio.sleep(0)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        self.assertLess(len(lease._keeper.lost._done_callbacks), 5)  # type: ignore[attr-defined]
+        self.assertLess(len(lease._keeper.ended._done_callbacks), 5)  # type: ignore[attr-defined]
         waiting = asyncio.create_task(lease.lost.wait())
         await self.pool.delete()
         await waiting
@@ -86,10 +87,12 @@ class Leases(Test):
 
     async def test_the_error_of_the_block_is_not_masked(self) -> None:
         with self.assertRaises(ZeroDivisionError):
-            async with self.pool.borrow(ttl=1) as lease:
+            async with self.pool.borrow(ttl=1):
                 await self.pool.delete()
-                await lease.lost.wait()
-                1 / 0
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    1 / 0
 
     async def test_no_slot(self) -> None:
         async with self.pool.borrow():
@@ -102,15 +105,29 @@ class Leases(Test):
             with self.assertRaises(RuntimeError):
                 await borrow.__aenter__()
 
-    def test_one_client_in_one_loop_after_the_other(self) -> None:
+    async def test_a_wait_for_the_loss_ends_with_the_release(self) -> None:
+        lease = await self.pool.borrow().acquire()
+        waiting = asyncio.create_task(lease.lost.wait())
+        await asyncio.sleep(0)
+        await lease.release()
+        self.assertFalse(await waiting)
+
+    async def test_the_clock_alone_shows_a_loss(self) -> None:
+        """Although the thread that renews the lease has stopped."""
+        lease = await self.pool.borrow(ttl=1).acquire()
+        lease._keeper.drop()
+        self.assertTrue(await lease.lost.wait())
+        self.assertLess(kvslots.clock(), lease.deadline + PATIENCE)
+        await lease.release()
+
+    async def test_a_lease_is_released_with_its_client(self) -> None:
         client = kvslots.AsyncClient(gateway.url)
-
-        async def hold() -> None:
-            async with client, client.lock("loops"):
-                pass
-
-        for _ in range(2):
-            asyncio.run(hold())
+        slot, lock = await client.pool(self.uuid).borrow().acquire(), await client.lock(str(self.uuid)).acquire()
+        await client.close()
+        self.assertFalse(slot.held or lock.held or slot.lost.is_set() or lock.lost.is_set())
+        self.assertEqual((await self.pool.inspect()).in_use, 0)
+        with self.assertRaises(RuntimeError):
+            await client.lock("a").acquire()
 
 
 class Cancellation(Test):
@@ -149,10 +166,11 @@ class Cancellation(Test):
 
         proxy.fault = hold_back
         client = await self.dial(proxy.url)
-        for acquire in (client.pool(self.uuid).borrow().acquire, client.lock(str(self.uuid)).acquire):
+        borrows: list[kvslots.AsyncBorrow[Any]] = [client.pool(self.uuid).borrow(), client.lock(str(self.uuid))]
+        for borrow in borrows:
             answered.clear()
             go_on.clear()
-            task = asyncio.create_task(acquire())
+            task = asyncio.create_task(borrow.acquire())
             await asyncio.to_thread(answered.wait, PATIENCE)
             cancelled = asyncio.create_task(self.cancel(task))
             await asyncio.sleep(0)

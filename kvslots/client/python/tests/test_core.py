@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import kvslots
-from kvslots import _core
-from kvslots._core import Claim, Flow, Gateways, NameClaim, Send, Session, Sessions, SlotClaim, T
+from kvslots import _claims, _gateways
+from kvslots._claims import Claim, NameClaim, SlotClaim
+from kvslots._gateways import Flow, Gateways, Send, T
 from kvslots._http import Request, Response
+from kvslots._sessions import Session, Sessions
 
 A, B = "http://a:1", "http://b:1"
 LEASE: dict[str, Any] = {"lease": "l", "position": 3, "fence": 7, "expires_in": 30, "expires_at_unix": 0}
@@ -104,7 +106,7 @@ class Taking(unittest.TestCase):
         world.answer(200, LEASE)
         claim = world.claim(wait=30)
         world.run(claim.take())
-        self.assertEqual(claim.deadline, 1000 + 40 + 30)
+        self.assertEqual(claim.deadline, 1000 + (30 + _claims.GRACE) / 2 + 30)
 
     def test_repetitions_have_one_key_and_other_pauses(self) -> None:
         world = World()
@@ -169,8 +171,8 @@ class Taking(unittest.TestCase):
             world.run(world.claim(wait=0).take())
         self.assertEqual(world.bodies("wait"), [0])
 
-    def test_a_lost_answer_is_repeated_for_3_seconds_without_a_wait_and_for_a_minute_with_any(self) -> None:
-        for wait, least, most in ((0, 3, 3.1), (20, 20, 20.1), (None, 60, 60.1), (3600, 60, 60.1)):
+    def test_a_lost_answer_is_repeated_for_a_moment_without_a_wait_and_for_a_minute_with_any(self) -> None:
+        for wait, least, most in ((0, 2.4, 2.5), (20, 20, 20.1), (None, 60, 60.1), (3600, 60, 60.1)):
             with self.subTest(wait=wait):
                 world = World()
                 world.lose_all()
@@ -179,8 +181,41 @@ class Taking(unittest.TestCase):
                 self.assertTrue(least <= world.time - 1000 <= most, world.time)
                 self.assertEqual(len(world.keys()), 1)
 
-    def test_an_answer_that_was_waited_for_in_vain_is_repeated_too(self) -> None:
+    def test_a_silent_gateway_ends_no_call_late(self) -> None:
+        for wait, most in ((0, 3), (1, 4), (20, 23), (None, 60), (3600, 60)):
+            for urls in ((A,), (A, B), (A, B, "http://c:1")):
+                with self.subTest(wait=wait, gateways=len(urls)):
+                    world = World(*urls)
+                    world.lose_all(math.inf)
+                    for claim in (world.claim(wait=wait), NameClaim(world.gateways, Sessions(world.gateways), "a", None, 30, wait, "")):
+                        start = world.time
+                        with self.assertRaises(kvslots.UnreachableError):
+                            world.run(claim.take())
+                        self.assertLessEqual(world.time - start, most)
+
+    def test_a_silent_gateway_ends_no_other_call_late(self) -> None:
+        world = World(A, B)
+        world.lose_all(math.inf)
+        with self.assertRaises(kvslots.UnreachableError):
+            world.run(world.gateways.repeat(Request("GET", "/")))
+        self.assertLessEqual(world.time - 1000, _gateways.TIMEOUT)
+
+    def test_a_refusal_says_the_place(self) -> None:
         world = World()
+        world.refuse(409, "no_slot", kvslots_place="3")
+        with self.assertRaises(kvslots.NoSlotError) as raised:
+            world.run(world.claim(wait=0).take())
+        self.assertEqual(raised.exception.place, 3)
+
+    def test_a_lease_that_is_shorter_than_asked_for(self) -> None:
+        world = World()
+        world.answer(200, {**LEASE, "expires_in": 20})
+        with self.assertLogs("kvslots") as logs:
+            world.run(world.claim(ttl=600).take())
+        self.assertIn("20 seconds instead of 600", logs.output[0])
+
+    def test_an_answer_that_was_waited_for_in_vain_is_repeated_too(self) -> None:
+        world = World(A, B)
         world.lose(math.inf)
         world.answer(200, LEASE)
         world.run(world.claim(wait=0).take())
@@ -280,11 +315,11 @@ class Turns(unittest.TestCase):
         world.lose(math.inf)
         world.answer(200, LEASE)
         world.run(world.claim(wait=20).take())
-        self.assertEqual(world.sent[1][0], 1000 + 20 + _core.ANSWER_TIMEOUT)
+        self.assertEqual((world.sent[1][0], world.bodies("wait")), (1000 + (20 + _claims.GRACE) / 2, [10, 10]))
         world.lose(math.inf)
         world.answer(200)
         start = world.time
-        world.run(world.gateways.ask(Request("GET", "/"), within=4))
+        world.run(world.gateways.ask(Request("GET", "/"), until=start + 4))
         self.assertEqual(world.sent[-1][0] - start, 2)
 
 
@@ -313,6 +348,7 @@ class Keeping(unittest.TestCase):
                     world.lose_all(delay)
                     cause = world.run(claim.keep())
                     self.assertIsInstance(cause, kvslots.UnreachableError)
+                    assert cause is not None
                     self.assertIsInstance(cause.__cause__, kvslots.UnreachableError)
                     self.assertAlmostEqual(world.time, 1000 + ttl - margin)
                     self.assertGreaterEqual(len(world.sent), 3, "each gateway is asked")
@@ -400,7 +436,7 @@ class Names(unittest.TestCase):
     def claim(self, ttl: float = 30, wait: float | None = None) -> NameClaim:
         return NameClaim(self.world.gateways, self.sessions, "a/b", None, ttl, wait)
 
-    def grant(self, claim: Claim, idle: int = 20, ttl: int = 30) -> None:
+    def grant(self, claim: Claim, idle: int = 60, ttl: int = 30) -> None:
         self.world.answer(200, {"session_id": "s1", "idle_timeout_s": idle})
         self.world.answer(200, {"status": "ok", "token": self.token, "lease_ttl_s": ttl})
         self.world.run(claim.take())
@@ -408,7 +444,7 @@ class Names(unittest.TestCase):
     def test_a_lock(self) -> None:
         claim = self.claim()
         self.grant(claim)
-        self.assertEqual((claim.fence, claim.position), (7, None))
+        self.assertEqual(claim.fence, 7)
         self.assertEqual(self.world.sent[1][1].request.path, "/v1/locks/a%2Fb")
 
     def test_a_session_that_is_not_one(self) -> None:
@@ -437,12 +473,12 @@ class Names(unittest.TestCase):
         self.assertEqual(self.world.answers, [])
 
     def test_a_session_that_was_idle_is_not_used_again(self) -> None:
-        self.sessions.put(Session("old", 20))
+        self.sessions.put(Session("old", 20, 60))
         self.world.time += 21
         self.grant(self.claim())
 
     def test_a_take_survives_the_end_of_its_session(self) -> None:
-        self.sessions.put(Session("old", 20))
+        self.sessions.put(Session("old", 20, 60))
         self.world.refuse(410, "session_gone")
         self.grant(self.claim(wait=0))
         self.assertEqual(len({send.request.headers.get("Idempotency-Key") for _, send in self.world.sent}), 3)

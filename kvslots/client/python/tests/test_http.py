@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import unittest
 
 import kvslots
@@ -53,11 +54,18 @@ class Parsing(unittest.TestCase):
             b"HTTP/1.1 200\r\nContent-Length: x\r\n\r\n",
             b"HTTP/1.1 200\r\nContent-Length: -1\r\n\r\n{}",
             chunked + b"zz\r\n",
-            b"HTTP/1.1 200\r\n\r\n" + b"x" * (1 << 21),
+            b"HTTP/1.1 200\r\n\r\n" + b"x" * (17 << 20),
         ):
             with self.subTest(answer[:40]), self.assertRaises(kvslots.UnreachableError) as raised:
                 self.parse(answer, 1 << 16)
             self.assertTrue(raised.exception.permanent)
+
+    def test_small_chunks_take_no_longer_than_large_ones(self) -> None:
+        """A megabyte in chunks of 4 bytes took 52 s; this takes a second, also on a busy machine."""
+        answer = b"HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n" + b"4\r\n    \r\n" * (1 << 18) + b"2\r\n{}\r\n0\r\n\r\n"
+        before = time.process_time()
+        self.assertEqual(self.parse(answer, 1 << 10).json(), {})
+        self.assertLess(time.process_time() - before, 10)
 
     def test_no_content(self) -> None:
         self.assertEqual(self.parse(b"HTTP/1.1 204 No Content\r\n\r\n").json(), {})

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import unittest
+from collections.abc import Callable
+from concurrent.futures import Future
 from unittest import mock
 
 import kvslots
@@ -61,7 +65,7 @@ class Leases(GatewayTest):
 
     def test_the_clock_alone_shows_a_loss(self) -> None:
         lease = self.pool.borrow(ttl=30).acquire()
-        with mock.patch("kvslots._lease.clock", return_value=lease.deadline - 0.5):
+        with mock.patch("kvslots._keeper.clock", return_value=lease.deadline - 0.5):
             self.assertTrue(lease.lost.is_set())
         self.assertTrue(lease.lost.is_set(), "a lost lease stays lost")
         lease.release()
@@ -92,10 +96,54 @@ class Leases(GatewayTest):
         with self.pool.borrow(wait=PATIENCE):
             pass
 
-    def test_a_forgotten_lease_ends(self) -> None:
+    def test_a_dropped_lease_ends_and_that_is_told(self) -> None:
         lease = self.pool.borrow(ttl=1).acquire()
-        del lease
+        lost = lease.lost
+        with self.assertWarns(ResourceWarning):
+            del lease
+        self.assertTrue(lost.wait(PATIENCE))
+        self.assertIsInstance(lost.cause, kvslots.UnreachableError)
         self.pool.borrow(wait=PATIENCE).acquire().release()
+
+    def test_a_wait_for_the_loss_ends_with_the_release(self) -> None:
+        lease, told = self.pool.borrow().acquire(), Future[bool]()
+        thread = threading.Thread(target=lambda: told.set_result(lease.lost.wait()))
+        thread.start()
+        lease.release()
+        self.assertFalse(told.result(PATIENCE))
+        thread.join()
+
+    def test_one_thread_renews_all_leases(self) -> None:
+        self.pool.register(300)
+        threads = threading.active_count()
+        with renewed_early, contextlib.ExitStack() as held:
+            leases = [held.enter_context(self.pool.borrow(ttl=60)) for _ in range(300)]
+            deadlines = [lease.deadline for lease in leases]
+            self.assertLessEqual(threading.active_count(), threads + 1)
+            eventually(lambda: all(lease.deadline > before for lease, before in zip(leases, deadlines)))
+            self.assertEqual([lease for lease in leases if lease.lost.is_set()], [])
+
+    def test_a_lease_is_released_with_its_client(self) -> None:
+        client = self.dial(self.gateway.url)
+        slot, lock = client.pool(self.uuid).borrow().acquire(), client.lock(str(self.uuid)).acquire()
+        client.close()
+        self.assertFalse(slot.held or lock.held or slot.lost.is_set() or lock.lost.is_set())
+        self.assertEqual(self.pool.inspect().in_use, 0)
+        pool, lock_ = client.pool(self.uuid), client.lock("a")
+        calls: list[Callable[[], object]] = [pool.inspect, lock_.acquire, client.events, client.__enter__]
+        for call in calls:
+            with self.assertRaises(RuntimeError):
+                call()
+
+    def test_extend(self) -> None:
+        lease = self.pool.borrow(ttl=30).acquire()
+        lease.extend(600)
+        self.assertGreater(lease.remaining, 590)
+        self.pool.delete()
+        with self.assertRaises(kvslots.LeaseLostError):
+            lease.extend()
+        self.assertTrue(lease.lost.is_set())
+        self.assertFalse(lease.release())
 
     def test_no_deadline_is_later_than_the_gateways(self) -> None:
         """Whatever the wall clock says, and however slow the network is."""
@@ -106,13 +154,13 @@ class Leases(GatewayTest):
             lease = client.pool(self.uuid).borrow(ttl=1).acquire()
             self.assertLessEqual(lease.deadline, kvslots.clock() - 0.5 + 1)
             self.assertGreaterEqual(lease.deadline, sent + 1)
-            lease._keeper.stop(release=False)
+            lease._keeper.drop()
             with self.pool.borrow(wait=PATIENCE):
                 self.assertGreaterEqual(kvslots.clock(), lease.deadline)
 
     def test_a_waiters_deadline_counts_from_its_grant(self) -> None:
         first = self.pool.borrow(ttl=1).acquire()
-        first._keeper.stop(release=False)
+        first._keeper.drop()
         with self.pool.borrow(ttl=30, wait=PATIENCE) as second:
             self.assertGreater(second.deadline, first.deadline + 1)
 

@@ -9,7 +9,7 @@ import uuid
 from unittest import mock
 
 import kvslots
-from kvslots import _core
+from kvslots import _pools
 from kvslots._sockets import run
 from tests.fixture import GatewayTest
 from tests.gateways import PATIENCE, eventually, renewed_early
@@ -98,7 +98,7 @@ class LostAnswers(GatewayTest):
                 thread.start()
             for thread in threads:
                 thread.join()
-            flow = _core.inspect(self.client._gateways, {"Kvslots-Pool": str(self.uuid)})
+            flow = _pools.inspect(self.client._gateways, {"Kvslots-Pool": str(self.uuid)})
             never = mock.Mock(side_effect=AssertionError("there was a pause"))
             self.assertEqual(run(flow, self.client._sockets.send, never).count, 5)
 
@@ -109,7 +109,7 @@ class LostAnswers(GatewayTest):
                 pool = client.pool(self.uuid)
                 for _ in range(5):
                     await asyncio.gather(*(pool.inspect() for _ in range(3)))
-                    with mock.patch("kvslots._core.Sleep", side_effect=AssertionError("there was a pause")):
+                    with mock.patch("kvslots._gateways.Sleep", side_effect=AssertionError("there was a pause")):
                         await pool.inspect()
 
         asyncio.run(use())

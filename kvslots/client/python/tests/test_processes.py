@@ -49,8 +49,8 @@ with pool.borrow() as lease, client.lock("parent") as lock:
             print(own.position, flush=True)
 if child:
     sys.exit()
-client.close()
 print("in use", pool.inspect().in_use, flush=True)
+client.close()
 """
         )
         self.assertEqual(line(), "1")

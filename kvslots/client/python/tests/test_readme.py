@@ -9,12 +9,22 @@ from pathlib import Path
 from tests.fixture import GatewayTest
 from tests.gateways import PATIENCE, program
 
-README = Path(__file__).parent.parent / "README.md"
+PACKAGE = Path(__file__).parent.parent
+ROOT = PACKAGE.parents[2]
+REPOSITORY = "https://github.com/kvslots/kvslots/blob/main/"
+
+
+class Links(unittest.TestCase):
+    def test_they_hold_wherever_the_text_is_shown(self) -> None:
+        for name in ("README.md", "CHANGELOG.md", "pyproject.toml"):
+            text = (PACKAGE / name).read_text()
+            for link in re.findall(r"\]\(([^)#]+)", text) + re.findall(rf"{REPOSITORY}[\w./-]+", text):
+                self.assertTrue(link.startswith(REPOSITORY) and (ROOT / link.removeprefix(REPOSITORY)).exists(), link)
 
 
 class Examples(GatewayTest):
     def test_each_prints_what_it_says(self) -> None:
-        examples = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+        examples = re.findall(r"^```python\n(.*?)^```$", (PACKAGE / "README.md").read_text(), re.MULTILINE | re.DOTALL)
         self.assertGreaterEqual(len(examples), 2)
         for example in examples:
             wanted = re.findall(r"^ *print\(.*\)  # (.*)$", example, re.MULTILINE)

@@ -6,15 +6,17 @@ import threading
 import unittest
 import uuid
 from collections.abc import Callable
+from typing import Any
 from unittest import mock
 
 import kvslots
+from kvslots._label import default_label
 from tests.fixture import GatewayTest
 from tests.gateways import PATIENCE, Gateway, Proxy, eventually, program, renewed_early
 
 
 class Reads(GatewayTest):
-    def wait_in_line(self, borrow: kvslots.Borrow) -> threading.Thread:
+    def wait_in_line(self, borrow: kvslots.Borrow[Any]) -> threading.Thread:
         """Return a thread that waits, and releases what it is granted."""
 
         def body() -> None:
@@ -33,7 +35,7 @@ class Reads(GatewayTest):
         with self.pool.borrow(ttl=60, label="ci@b7:12 <make> ü") as first, self.pool.borrow() as second:
             labelled, other = self.pool.holders()
             self.assertEqual((labelled.position, labelled.fence), (first.position, first.fence))
-            self.assertEqual((labelled.label, other.label, other.fence), ("ci@b7:12 <make> ü", "", second.fence))
+            self.assertEqual((labelled.label, other.label, other.fence), ("ci@b7:12 <make> ü", default_label(), second.fence))
             self.assertIsNone(labelled.owner)
             self.assertTrue(0 <= labelled.age < PATIENCE and 0 < labelled.expires_in <= 60)
             threads = [self.wait_in_line(self.pool.borrow(wait=PATIENCE, label=label)) for label in ("a", "b")]
@@ -72,7 +74,8 @@ class Reads(GatewayTest):
 
     @renewed_early
     def test_evict(self) -> None:
-        for borrow in (self.pool.borrow(), self.client.lock(str(self.uuid))):
+        borrows: list[kvslots.Borrow[Any]] = [self.pool.borrow(), self.client.lock(str(self.uuid))]
+        for borrow in borrows:
             with self.subTest():
                 lease = borrow.acquire()
                 (holder,) = borrow.holders()

@@ -1,58 +1,68 @@
-"""The clients, and what they lend."""
+"""The clients, and their pools."""
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 import os
 import ssl
-import threading
 import uuid
 import weakref
-from collections.abc import Callable, Iterable
-from types import TracebackType
+from collections.abc import Iterable
 
-from . import _core
-from ._core import Claim, Flow, Gateways, NameClaim, PoolState, Sessions, SlotClaim, T
-from ._errors import KvslotsError, UnreachableError
-from ._events import Events, path
-from ._lease import AsyncLease, Keeper, Lease
-from ._reads import Holder, Lent, Waiter
-from ._sockets import Sockets, run, run_in_thread
+from . import _keeper, _pools, _resolve
+from ._background import Background
+from ._borrow import AsyncBorrow, AsyncReader, Borrow, Reader
+from ._claims import RELEASE_TIMEOUT, NameClaim, SlotClaim
+from ._events import AsyncEvents, Events, path
+from ._gateways import TIMEOUT, Flow, Gateways, T
+from ._label import default_label
+from ._lease import AsyncLease, AsyncSlot, Lease, Slot
+from ._pools import PoolState
+from ._reads import Lent
+from ._sessions import Sessions
+from ._sockets import Sockets, run
 from ._streams import Streams, settled
 
-LEAVE_TIMEOUT = 1.0  # seconds that an interrupted call takes to give up its place; a thread goes on if need be
-
-_NewClaim = Callable[[], Claim]
+TTL = 60.0  # seconds; a lease survives a restart of its gateway
 
 
 class _Client:
-    def __init__(self, *urls: str, token: str | None = None, tls: ssl.SSLContext | None = None) -> None:
-        self._gateways = Gateways(urls)
+    def __init__(
+        self,
+        *urls: str,
+        token: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        timeout: float = TIMEOUT,
+        label: str | None = None,
+    ) -> None:
+        self._gateways = Gateways(urls, timeout=timeout)
         self._sockets = Sockets(token, tls)
         self._sessions = Sessions(self._gateways)
+        self._label = label
+        self._closed = False
+        self._begin()
         _clients.add(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._gateways}>"
 
+    def _begin(self) -> None:
+        self._background = Background(Streams(self._sockets))
+
     def _forget(self) -> None:
         self._sockets.close()
         self._sessions.forget()
+        self._begin()
 
-    def _named(
-        self, name: str, limit: int | None, ttl: float, wait: float | None, label: str
-    ) -> tuple[_NewClaim, Lent]:
-        def new() -> NameClaim:
-            return NameClaim(self._gateways, self._sessions, name, limit, ttl, wait, label)
+    def _check(self) -> None:
+        if self._closed:
+            raise RuntimeError("the client is closed")
 
-        return new, Lent(self._gateways, new().path)  # raises ValueError
+    def _said(self, label: str | None) -> str:
+        said = self._label if label is None else label
+        return default_label() if said is None else said
 
-    def _leave(self, claim: Claim, error: BaseException) -> concurrent.futures.Future[None] | None:
-        """Give up what an interrupted request may have got. A gateway that has refused it has granted nothing."""
-        if isinstance(error, KvslotsError) and not isinstance(error, UnreachableError):
-            return None
-        return run_in_thread(claim.leave(), self._sockets.send)
+    def _lock_claim(self, name: str, limit: int | None, ttl: float, wait: float | None, label: str | None) -> NameClaim:
+        return NameClaim(self._gateways, self._sessions, name, limit, ttl, wait, self._said(label))
 
 
 _clients: weakref.WeakSet[_Client] = weakref.WeakSet()
@@ -60,6 +70,8 @@ _clients: weakref.WeakSet[_Client] = weakref.WeakSet()
 
 def _after_fork() -> None:
     """A child has connections and sessions of its own: two processes must not share them."""
+    _resolve.forget()
+    _keeper.after_fork()
     for client in list(_clients):
         client._forget()
 
@@ -74,35 +86,40 @@ class _Pool:
         self._gateways = client._gateways
         self._lent = Lent(self._gateways, "/l/self", self._header)
 
-    def _slot(self, ttl: float, wait: float | None, label: str) -> tuple[_NewClaim, Lent]:
-        def new() -> Claim:
-            return SlotClaim(self._gateways, self._header, ttl, wait, label)
-
-        new()  # raises ValueError
-        return new, self._lent
-
 
 class Client(_Client):
     """A client of gateways, which sends nothing before it is used. Safe for concurrent use.
 
     Give the URLs of several gateways, as arguments or with commas between them, if they have one
     store: a request that one does not answer is sent to the next. token is what they require, and
-    tls is for https URLs.
+    tls is for https URLs. timeout is the number of seconds that a request may take, in addition to
+    its wait. label is that of all leases that have none of their own: by default user@host:pid and the
+    program's name.
     """
 
     def pool(self, id: uuid.UUID | str) -> Pool:
         """Return the pool with a UUID, which is its credential. It is sent in a header."""
         return Pool(self, id)
 
-    def lock(self, name: str, *, ttl: float = 30, wait: float | None = None, label: str = "") -> Borrow:
+    def lock(
+        self, name: str, *, ttl: float = TTL, wait: float | None = None, label: str | None = None
+    ) -> Borrow[Lease]:
         """Return the lock with a name: see Borrow."""
-        return Borrow(self, *self._named(name, None, ttl, wait, label))
+        return self._named(name, None, ttl, wait, label)
 
     def semaphore(
-        self, name: str, limit: int, *, ttl: float = 30, wait: float | None = None, label: str = ""
-    ) -> Borrow:
+        self, name: str, limit: int, *, ttl: float = TTL, wait: float | None = None, label: str | None = None
+    ) -> Borrow[Lease]:
         """Return the semaphore with a name, which limit callers may hold; all have to give the same limit."""
-        return Borrow(self, *self._named(name, limit, ttl, wait, label))
+        return self._named(name, limit, ttl, wait, label)
+
+    def _named(
+        self, name: str, limit: int | None, ttl: float, wait: float | None, label: str | None
+    ) -> Borrow[Lease]:
+        def new(wait: float | None) -> NameClaim:
+            return self._lock_claim(name, limit, ttl, wait, label)
+
+        return Borrow(self, Lease, new, wait, Lent(self._gateways, new(wait).path, limit=limit or 1))
 
     def events(
         self,
@@ -113,49 +130,32 @@ class Client(_Client):
         after: int | None = None,
     ) -> Events:
         """Iterate over what happens from now on, or after an id: to pools with these hashes and to names, or to all."""
+        self._check()
         filters = {"pool": tuple(pools), "key": tuple(keys), "type": tuple(types)}
         return Events(self._gateways, self._sockets, path("/v1/events", filters), {}, after)
 
     def close(self) -> None:
-        """End the sessions that hold nothing, and close the connections. Leases go on until they are released."""
-        self._run(self._sessions.close())
-        self._sockets.close()
+        """Release what is held, end the sessions, and close the connections, within 20 seconds. Further calls raise RuntimeError."""
+        if not self._closed:
+            self._closed = True
+            _keeper.release_all(self._background)
+            run(self._sessions.close(), self._sockets.send)
+            self._background.stop(RELEASE_TIMEOUT)
+            self._sockets.close()
 
     def __enter__(self) -> Client:
+        self._check()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
 
     def _run(self, flow: Flow[T]) -> T:
+        self._check()
         return run(flow, self._sockets.send)
 
 
-class _Reader:
-    """What a pool, a lock and a semaphore have in common."""
-
-    _client: Client
-    _lent: Lent
-
-    def holders(self) -> list[Holder]:
-        """Return who holds the slots, by position. More than 500 are not of one instant."""
-        return self._client._run(self._lent.holders())
-
-    def line(self) -> list[Waiter]:
-        """Return who waits, the next one first. More than 500 are not of one instant."""
-        return self._client._run(self._lent.line())
-
-    def evict(self, position: int, fence: int) -> Holder:
-        """End the lease of another, which holders has shown with this fence, and return it.
-
-        Raise OtherHolderError if the position has another lease by now, and NotHeldError if it has none;
-        NoPoolError for a name that is not in use. They can be raised, too, when this call has ended the
-        lease, and the answer got lost. The holder learns of it at its next renewal.
-        """
-        return self._client._run(self._lent.evict(position, fence))
-
-
-class Pool(_Pool, _Reader):
+class Pool(_Pool, Reader):
     """A pool of numbered slots."""
 
     def __init__(self, client: Client, id: uuid.UUID | str) -> None:
@@ -167,138 +167,100 @@ class Pool(_Pool, _Reader):
 
         name is public, and is shown to operators. Without one a registered pool keeps its name.
         """
-        return self._client._run(_core.register(self._gateways, self._header, count, name))
+        return self._client._run(_pools.register(self._gateways, self._header, count, name))
 
     def inspect(self) -> PoolState:
         """Return the state of the pool, or raise NoPoolError."""
-        return self._client._run(_core.inspect(self._gateways, self._header))
+        return self._client._run(_pools.inspect(self._gateways, self._header))
 
     def events(self, *, types: Iterable[str] = (), after: int | None = None) -> Events:
         """Iterate over what happens to the pool from now on, or after an id: see Client.events."""
+        self._client._check()
         to = path("/l/self/events", {"type": tuple(types)})
         return Events(self._gateways, self._client._sockets, to, self._header, after)
 
     def delete(self) -> None:
         """Delete the pool, even if there is none. All its leases end."""
-        self._client._run(_core.delete(self._gateways, self._header))
+        self._client._run(_pools.delete(self._gateways, self._header))
 
-    def borrow(self, *, ttl: float = 30, wait: float | None = None, label: str = "") -> Borrow:
+    def borrow(self, *, ttl: float = TTL, wait: float | None = None, label: str | None = None) -> Borrow[Slot]:
         """Return the next free slot of the pool: see Borrow."""
-        return Borrow(self._client, *self._slot(ttl, wait, label))
 
+        def new(wait: float | None) -> SlotClaim:
+            return SlotClaim(self._gateways, self._header, ttl, wait, self._client._said(label))
 
-class Borrow(_Reader):
-    """A slot to be held: `with pool.borrow() as lease`.
-
-    ttl is the number of seconds, rounded up, after which the slot is free if the program dies; the
-    lease is renewed at a third of it. wait is how many seconds to wait in line: 0 does not wait, and
-    None waits until the slot is granted. NoSlotError is raised when the wait is over, and
-    UnreachableError when no gateway has answered for it, or for a minute. label says who asks, such
-    as "ci@build7:1234 make", in 64 printable characters: holders and line show it, and it is not secret.
-
-    Leaving the block releases the slot. It raises LeaseLostError if the lease was lost in the block,
-    unless the block itself raises. A Borrow is for one block at a time.
-    """
-
-    def __init__(self, client: Client, new_claim: _NewClaim, lent: Lent) -> None:
-        self._client = client
-        self._lent = lent
-        self._new_claim = new_claim
-        self._lease: Lease | None = None
-        self._used = threading.Lock()
-
-    def acquire(self) -> Lease:
-        """Return a lease, whose release the caller has to call."""
-        claim, send = self._new_claim(), self._client._sockets.send
-        try:
-            run(claim.take(), send)
-            return Lease(Keeper(claim, send))
-        except BaseException as error:
-            left = self._client._leave(claim, error)
-            if left is not None:
-                concurrent.futures.wait([left], LEAVE_TIMEOUT)
-            raise
-
-    def __enter__(self) -> Lease:
-        if not self._used.acquire(blocking=False):
-            raise RuntimeError("this Borrow is in use: each block needs its own")
-        try:
-            self._lease = self.acquire()
-        except BaseException:
-            self._used.release()
-            raise
-        return self._lease
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        lease, self._lease = self._lease, None
-        assert lease is not None
-        self._used.release()
-        lost = lease.lost.cause
-        lease.release()
-        if error is None:
-            lease._check(lost)
+        new(wait)  # raises ValueError
+        return Borrow(self._client, Slot, new, wait, self._lent)
 
 
 class AsyncClient(_Client):
-    """Client, for asyncio. Its leases are renewed by threads, so that a blocked loop does not cost them."""
+    """Client, for asyncio. Its leases are renewed by a thread, so that a blocked loop does not cost them."""
 
-    def __init__(self, *urls: str, token: str | None = None, tls: ssl.SSLContext | None = None) -> None:
-        super().__init__(*urls, token=token, tls=tls)
-        self._streams = Streams(self._sockets)
-
-    def _forget(self) -> None:
-        super()._forget()
+    def _begin(self) -> None:
+        super()._begin()
         self._streams = Streams(self._sockets)
 
     def pool(self, id: uuid.UUID | str) -> AsyncPool:
         """Return the pool with a UUID, which is its credential. It is sent in a header."""
         return AsyncPool(self, id)
 
-    def lock(self, name: str, *, ttl: float = 30, wait: float | None = None, label: str = "") -> AsyncBorrow:
+    def lock(
+        self, name: str, *, ttl: float = TTL, wait: float | None = None, label: str | None = None
+    ) -> AsyncBorrow[AsyncLease]:
         """Return the lock with a name: see Borrow."""
-        return AsyncBorrow(self, *self._named(name, None, ttl, wait, label))
+        return self._named(name, None, ttl, wait, label)
 
     def semaphore(
-        self, name: str, limit: int, *, ttl: float = 30, wait: float | None = None, label: str = ""
-    ) -> AsyncBorrow:
+        self, name: str, limit: int, *, ttl: float = TTL, wait: float | None = None, label: str | None = None
+    ) -> AsyncBorrow[AsyncLease]:
         """Return the semaphore with a name, which limit callers may hold; all have to give the same limit."""
-        return AsyncBorrow(self, *self._named(name, limit, ttl, wait, label))
+        return self._named(name, limit, ttl, wait, label)
+
+    def _named(
+        self, name: str, limit: int | None, ttl: float, wait: float | None, label: str | None
+    ) -> AsyncBorrow[AsyncLease]:
+        def new(wait: float | None) -> NameClaim:
+            return self._lock_claim(name, limit, ttl, wait, label)
+
+        return AsyncBorrow(self, AsyncLease, new, wait, Lent(self._gateways, new(wait).path, limit=limit or 1))
+
+    def events(
+        self,
+        *,
+        pools: Iterable[str] = (),
+        keys: Iterable[str] = (),
+        types: Iterable[str] = (),
+        after: int | None = None,
+    ) -> AsyncEvents:
+        """Iterate over what happens from now on, or after an id: see Client.events."""
+        self._check()
+        filters = {"pool": tuple(pools), "key": tuple(keys), "type": tuple(types)}
+        return AsyncEvents(self._gateways, self._streams, path("/v1/events", filters), {}, after)
 
     async def close(self) -> None:
-        """End the sessions that hold nothing, and close the connections. Leases go on until they are released."""
-        await self._streams.run(self._sessions.close())
-        await self._streams.close()
-        self._sockets.close()
+        """Release what is held, end the sessions, and close the connections: see Client.close."""
+        if not self._closed:
+            self._closed = True
+            for released in _keeper.release_in_background(self._background):
+                await settled(released, RELEASE_TIMEOUT)
+            await self._streams.run(self._sessions.close())
+            await self._streams.close()
+            self._background.stop(RELEASE_TIMEOUT)
+            self._sockets.close()
 
     async def __aenter__(self) -> AsyncClient:
+        self._check()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
-
-class _AsyncReader:
-    """_Reader, for asyncio."""
-
-    _client: AsyncClient
-    _lent: Lent
-
-    async def holders(self) -> list[Holder]:
-        """Return who holds the slots, by position. More than 500 are not of one instant."""
-        return await self._client._streams.run(self._lent.holders())
-
-    async def line(self) -> list[Waiter]:
-        """Return who waits, the next one first. More than 500 are not of one instant."""
-        return await self._client._streams.run(self._lent.line())
-
-    async def evict(self, position: int, fence: int) -> Holder:
-        """End the lease of another, which holders has shown with this fence. See Pool.evict."""
-        return await self._client._streams.run(self._lent.evict(position, fence))
+    async def _run(self, flow: Flow[T]) -> T:
+        self._check()
+        return await self._streams.run(flow)
 
 
-class AsyncPool(_Pool, _AsyncReader):
+class AsyncPool(_Pool, AsyncReader):
     """A pool of numbered slots, for asyncio."""
 
     def __init__(self, client: AsyncClient, id: uuid.UUID | str) -> None:
@@ -306,65 +268,30 @@ class AsyncPool(_Pool, _AsyncReader):
         self._client = client
 
     async def register(self, count: int, *, name: str = "") -> PoolState:
-        """Register the pool with count slots, or change the count of a registered one.
-
-        name is public, and is shown to operators. Without one a registered pool keeps its name.
-        """
-        return await self._client._streams.run(_core.register(self._gateways, self._header, count, name))
+        """Register the pool with count slots, or change the count: see Pool.register."""
+        return await self._client._run(_pools.register(self._gateways, self._header, count, name))
 
     async def inspect(self) -> PoolState:
         """Return the state of the pool, or raise NoPoolError."""
-        return await self._client._streams.run(_core.inspect(self._gateways, self._header))
+        return await self._client._run(_pools.inspect(self._gateways, self._header))
+
+    def events(self, *, types: Iterable[str] = (), after: int | None = None) -> AsyncEvents:
+        """Iterate over what happens to the pool from now on, or after an id: see Client.events."""
+        self._client._check()
+        to = path("/l/self/events", {"type": tuple(types)})
+        return AsyncEvents(self._gateways, self._client._streams, to, self._header, after)
 
     async def delete(self) -> None:
         """Delete the pool, even if there is none. All its leases end."""
-        await self._client._streams.run(_core.delete(self._gateways, self._header))
+        await self._client._run(_pools.delete(self._gateways, self._header))
 
-    def borrow(self, *, ttl: float = 30, wait: float | None = None, label: str = "") -> AsyncBorrow:
+    def borrow(
+        self, *, ttl: float = TTL, wait: float | None = None, label: str | None = None
+    ) -> AsyncBorrow[AsyncSlot]:
         """Return the next free slot of the pool: see Borrow."""
-        return AsyncBorrow(self._client, *self._slot(ttl, wait, label))
 
+        def new(wait: float | None) -> SlotClaim:
+            return SlotClaim(self._gateways, self._header, ttl, wait, self._client._said(label))
 
-class AsyncBorrow(_AsyncReader):
-    """A slot to be held: `async with pool.borrow() as lease`. See Borrow."""
-
-    def __init__(self, client: AsyncClient, new_claim: _NewClaim, lent: Lent) -> None:
-        self._client = client
-        self._lent = lent
-        self._new_claim = new_claim
-        self._lease: AsyncLease | None = None
-        self._used = False
-
-    async def acquire(self) -> AsyncLease:
-        """Return a lease, whose release the caller has to call."""
-        claim = self._new_claim()
-        try:
-            await self._client._streams.run(claim.take())
-            return AsyncLease(Keeper(claim, self._client._sockets.send))
-        except BaseException as error:
-            left = self._client._leave(claim, error)
-            if left is not None and isinstance(error, (asyncio.CancelledError, KvslotsError)):
-                await settled(left, LEAVE_TIMEOUT)
-            raise
-
-    async def __aenter__(self) -> AsyncLease:
-        if self._used:
-            raise RuntimeError("this AsyncBorrow is in use: each block needs its own")
-        self._used = True
-        try:
-            self._lease = await self.acquire()
-        except BaseException:
-            self._used = False
-            raise
-        return self._lease
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        lease, self._lease = self._lease, None
-        assert lease is not None
-        self._used = False
-        lost = lease.lost.cause
-        await lease.release()
-        if error is None:
-            lease._check(lost)
+        new(wait)  # raises ValueError
+        return AsyncBorrow(self._client, AsyncSlot, new, wait, self._lent)

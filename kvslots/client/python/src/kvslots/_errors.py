@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from ._reads import Holder
 
 _by_code: dict[str, type[KvslotsError]] = {}
 
@@ -20,6 +23,8 @@ class KvslotsError(Exception):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if cls.__module__ != __name__:  # of an application, which may derive classes of its own
+            return
         if "code" not in cls.__dict__:
             words = re.findall("[A-Z][a-z]*", cls.__name__.removesuffix("Error"))
             cls.code = "_".join(words).lower()
@@ -176,7 +181,14 @@ class NoPositionError(KvslotsError):
 
 
 class NoSlotError(KvslotsError):
-    """No slot was granted within the wait."""
+    """No slot was granted within the wait.
+
+    held_by has the first holders, if the caller may read them; place is the place in line, from 1, that the
+    call had, or would have got.
+    """
+
+    held_by: tuple[Holder, ...] = ()
+    place: int | None = None
 
 
 class NotEnqueuedError(KvslotsError):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from time import time
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-from ._errors import KvslotsError, UnreachableError, refusal
+from ._errors import KvslotsError, NoSlotError, UnreachableError, refusal
+from ._version import __version__
 
-MAX_ANSWER = 1 << 20  # bytes
+MAX_ANSWER = 16 << 20  # bytes
+MAX_HEAD = 1 << 16  # bytes of the headers, or of a line between chunks
+USER_AGENT = f"kvslots-python/{__version__}"
 
 
 @dataclass(frozen=True, repr=False)  # a path or a header may contain a credential
@@ -22,7 +28,28 @@ class Request:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
+class Proxy:
+    """A proxy that the environment names, as for the standard library: http_proxy, https_proxy, no_proxy."""
+
+    host: str
+    port: int
+    authorization: str = ""
+
+    @classmethod
+    def of(cls, url: SplitResult) -> Proxy | None:
+        named = getproxies().get(url.scheme)
+        if not named or not url.hostname or proxy_bypass(url.hostname):
+            return None
+        parts = urlsplit(named if "://" in named else f"http://{named}")
+        if not parts.hostname:
+            return None
+        userinfo, found, _ = parts.netloc.rpartition("@")
+        authorization = "Basic " + base64.b64encode(unquote(userinfo).encode()).decode() if found else ""
+        return cls(parts.hostname, parts.port or 80, authorization)
+
+
+@dataclass(frozen=True, repr=False)
 class Address:
     """The URL of a gateway, or of a proxy in front of gateways."""
 
@@ -30,6 +57,7 @@ class Address:
     host: str
     port: int
     path: str
+    proxy: Proxy | None = None
 
     @classmethod
     def parse(cls, url: str) -> Address:
@@ -43,22 +71,42 @@ class Address:
             raise ValueError("the URL of a gateway is such as http://127.0.0.1:8080")
         assert parts.hostname is not None
         default = 443 if parts.scheme == "https" else 80
-        return cls(parts.scheme, parts.hostname, port or default, parts.path.rstrip("/"))
+        return cls(parts.scheme, parts.hostname, port or default, parts.path.rstrip("/"), Proxy.of(parts))
+
+    @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        return f"{self.scheme}://{self.authority}"
+
+    def tunnel(self) -> bytes:
+        """Return the request to the proxy for a connection to the gateway, or nothing if none is needed."""
+        if self.proxy is None or self.scheme == "http":
+            return b""
+        return _head("CONNECT", self.authority, {"Host": self.authority} | self._to_proxy())
+
+    def _to_proxy(self) -> dict[str, str]:
+        return {"Proxy-Authorization": self.proxy.authorization} if self.proxy and self.proxy.authorization else {}
 
     def encode(self, request: Request, token: str | None) -> bytes:
         """Return a request in bytes."""
         body = b"" if request.body is None else json.dumps(request.body).encode()
-        headers = {"Host": str(self).partition("://")[2], "Content-Length": str(len(body)), **request.headers}
+        headers = {"Host": self.authority, "User-Agent": USER_AGENT, "Content-Length": str(len(body)), **request.headers}
         if body:
             headers["Content-Type"] = "application/json"
         if token:
             headers["Authorization"] = f"Bearer {token}"
-        lines = [f"{request.method} {self.path}{request.path} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items())]
-        return "\r\n".join([*lines, "\r\n"]).encode("latin-1") + body
+        target = self.path + request.path
+        if self.proxy and self.scheme == "http":
+            target, headers = f"{self}{target}", headers | self._to_proxy()
+        return _head(request.method, target, headers) + body
+
+
+def _head(method: str, target: str, headers: dict[str, str]) -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\r\n".join([*lines, "\r\n"]).encode("latin-1")
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,10 +132,16 @@ class Response:
         except (ValueError, AttributeError, RecursionError):
             text = ""
         get = self.headers.get
-        return refusal(
+        error = refusal(
             get("kvslots-error", ""), text, self.status, self._retry_after(),
             get("kvslots-field", ""), get("kvslots-range", ""),
         )  # fmt: skip
+        if isinstance(error, NoSlotError):
+            error.place = self.place()
+        return error
+
+    def place(self) -> int | None:
+        return int(self.number("kvslots-place") or 0) or None
 
     def _retry_after(self) -> float | None:
         seconds = self.number("retry-after")
@@ -114,72 +168,88 @@ def not_understood() -> UnreachableError:
 
 
 class Parser:
-    """Parses the answer to one request."""
+    """Parses the answer to one request as its bytes arrive, in a time that grows with their number alone."""
 
     def __init__(self) -> None:
-        self._received = bytearray()
-
-    @property
-    def started(self) -> bool:
-        return bool(self._received)
+        self.status = 0
+        self.headers: dict[str, str] | None = None  # until they have arrived
+        self.body = bytearray()  # so far; the caller may take out what has arrived
+        self.started = False
+        self._received = bytearray()  # and not parsed yet
+        self._closed = False
+        self._parsing = self._parse()
 
     def feed(self, data: bytes) -> Response | None:
         """Take bytes, or b"" if the server has closed the connection; return the answer once it is complete.
 
-        Raises ConnectionError if it ends too early, and UnreachableError if it is not HTTP.
+        Raises ConnectionError if it ends too early, and UnreachableError if it is not HTTP, or too long.
         """
+        self.started = self.started or bool(data)
+        self._closed = not data
         self._received += data
-        if len(self._received) > MAX_ANSWER:
+        http = self.headers is not None or b"HTTP/1.".startswith(self._received[:7])
+        if not http or len(self.body) + len(self._received) > MAX_ANSWER:
             raise not_understood()
         try:
-            response = self._parse(closed=not data)
+            next(self._parsing)
+        except StopIteration as complete:
+            response: Response = complete.value
+            return response
         except (ValueError, IndexError):
             raise not_understood() from None
-        if response is None and not data:
+        if self._closed:
             raise ConnectionError("the server closed the connection")
-        return response
+        return None
 
-    def _parse(self, closed: bool) -> Response | None:
-        while True:
-            head, end, rest = bytes(self._received).partition(b"\r\n\r\n")
-            if not end:
-                if not head.startswith(b"HTTP/1."[: len(head)]):
-                    raise ValueError
-                return None
-            first, *lines = head.decode("latin-1").split("\r\n")
+    def _parse(self) -> Generator[None, None, Response]:
+        while self.status < 200:  # 1xx precedes the answer
+            first, *lines = (yield from self._until(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             version, code = first.split(" ", 2)[:2]
-            status = int(code)
             if not version.startswith("HTTP/1."):
                 raise ValueError
-            if status >= 200:
-                break
-            self._received = bytearray(rest)  # 1xx precedes the answer
-        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+            self.status = int(code)
+        fields = (line.partition(":") for line in lines)
+        self.headers = headers = {name.strip().lower(): value.strip() for name, _, value in fields}
         keep = version == "HTTP/1.1" and "close" not in headers.get("connection", "").lower()
-        if status in (204, 304):
-            body: bytes | None = b""
+        if self.status in (204, 304):
+            pass
         elif "chunked" in headers.get("transfer-encoding", "").lower():
-            body = _join_chunks(rest)
+            yield from self._chunks()
         elif "content-length" in headers:
-            length = int(headers["content-length"])
-            if length < 0:
-                raise ValueError
-            body = rest[:length] if len(rest) >= length else None
+            yield from self._exactly(int(headers["content-length"]))
         else:
-            body, keep = (rest if closed else None), False
-        return None if body is None else Response(status, headers, body, keep)
+            keep = False
+            while not self._closed:
+                yield from self._exactly(len(self._received))
+                yield
+        return Response(self.status, headers, bytes(self.body), keep)
 
+    def _chunks(self) -> Generator[None, None, None]:
+        while size := int((yield from self._until(b"\r\n")).partition(b";")[0], 16):
+            yield from self._exactly(size)
+            if (yield from self._until(b"\r\n")):
+                raise ValueError
+        while (yield from self._until(b"\r\n")):
+            pass  # trailers
 
-def _join_chunks(rest: bytes) -> bytes | None:
-    """Return the body of a chunked answer, or None if it is not complete."""
-    body = b""
-    while True:
-        line, end, rest = rest.partition(b"\r\n")
-        if not end:
-            return None
-        size = int(line.partition(b";")[0], 16)
-        if size == 0:  # followed by trailers, if any, and an empty line
-            return body if rest.startswith(b"\r\n") or b"\r\n\r\n" in rest else None
-        if len(rest) < size + 2:
-            return None
-        body, rest = body + rest[:size], rest[size + 2 :]
+    def _exactly(self, length: int) -> Generator[None, None, None]:
+        if length < 0:
+            raise ValueError
+        while length > 0:
+            while not self._received:
+                yield
+            part = self._received[:length]
+            del self._received[:length]
+            self.body += part
+            length -= len(part)
+
+    def _until(self, end: bytes) -> Generator[None, None, bytes]:
+        searched = 0
+        while (at := self._received.find(end, searched)) < 0:
+            searched = max(0, len(self._received) - len(end) + 1)
+            if searched > MAX_HEAD:
+                raise ValueError
+            yield
+        part = bytes(self._received[:at])
+        del self._received[: at + len(end)]
+        return part

@@ -1,112 +1,16 @@
-"""Leases: renewed by a thread, and released at the end."""
+"""Leases, as a program sees them."""
 
 from __future__ import annotations
 
 import asyncio
-import atexit
 import concurrent.futures
-import os
-import threading
-import weakref
-from collections.abc import Callable
-from concurrent.futures import Future
+import warnings
 
-from ._core import LONGEST_NAP, RELEASE_TIMEOUT, Claim, Send, clock
-from ._errors import KvslotsError, LeaseLostError, UnreachableError
-from ._http import Response
-from ._sockets import run
+from ._claims import RELEASE_TIMEOUT, SlotClaim
+from ._errors import KvslotsError, LeaseLostError
+from ._gateways import clock
+from ._keeper import Keeper
 from ._streams import settled
-
-
-class _Stopped(Exception):
-    pass
-
-
-class Keeper:
-    """Renews a lease in a thread of its own, and releases it in the end.
-
-    The thread is not that of an event loop: a loop that is blocked must not cost the lease.
-    """
-
-    def __init__(self, claim: Claim, send: Callable[[Send], Response]) -> None:
-        self.claim = claim
-        self.cause: KvslotsError | None = None
-        self.lost: Future[None] = Future()
-        self.released: Future[bool] = Future()
-        self._send = send
-        self._process = os.getpid()
-        self._stop = threading.Event()
-        self._abandoned = False
-        self.lost.set_running_or_notify_cancel()
-        self.released.set_running_or_notify_cancel()
-        threading.Thread(target=self._run, name="kvslots lease", daemon=True).start()
-        _keepers.add(self)
-
-    def _run(self) -> None:
-        try:
-            self.lose(run(self.claim.keep(), self._renew, self._nap))
-        except _Stopped:
-            pass
-        except Exception as error:  # a fault of this package must not look like a lease that is kept
-            lost = UnreachableError("the lease could not be renewed")
-            lost.__cause__ = error
-            self.lose(lost)
-        self._stop.wait()
-        released = False
-        try:
-            if not self._abandoned and (self.cause is None or isinstance(self.cause, UnreachableError)):
-                released = run(self.claim.release(), self._send)
-        finally:
-            self.released.set_result(released)
-
-    def _renew(self, effect: Send) -> Response:
-        if self._stop.is_set():
-            raise _Stopped
-        return self._send(effect)
-
-    def _nap(self, seconds: float) -> None:
-        if self._stop.wait(seconds):
-            raise _Stopped
-
-    @property
-    def forked(self) -> bool:
-        """Whether this process is a child of the one that holds the lease, and has not its threads."""
-        return os.getpid() != self._process
-
-    def lose(self, cause: KvslotsError) -> None:
-        with _losing:
-            if self.cause is not None or self._stop.is_set():
-                return
-            self.cause = cause
-        self.lost.set_result(None)
-
-    def check(self) -> KvslotsError | None:
-        """Return why the lease was lost; look at the clock, too, since the thread may be late."""
-        if self.cause is None and not self._stop.is_set() and clock() >= self.claim.lost_at:
-            cause = UnreachableError("the lease was not renewed in time")
-            if self.forked:
-                return cause
-            self.lose(cause)
-        return self.cause
-
-    def stop(self, *, release: bool) -> None:
-        """End the renewals, and release the lease; released has the result."""
-        if not self.forked and not self._stop.is_set():
-            self._abandoned = not release
-            self._stop.set()
-
-
-_losing = threading.Lock()
-_keepers: weakref.WeakSet[Keeper] = weakref.WeakSet()
-
-
-@atexit.register
-def _release_all() -> None:
-    """Release what a program that exits holds."""
-    mine = [keeper for keeper in _keepers if not keeper.forked]
-    for keeper in mine:
-        keeper.stop(release=True)
-    concurrent.futures.wait([keeper.released for keeper in mine], RELEASE_TIMEOUT)
 
 
 class _Lost:
@@ -121,7 +25,7 @@ class _Lost:
     def cause(self) -> KvslotsError | None:
         """Why the lease was lost, or None.
 
-        UnreachableError: no gateway has renewed it in time. NotHeldError, NoPoolError: it has ended, or
+        UnreachableError: it was not renewed in time. NotHeldError, NoPoolError: it has ended, or
         the pool was deleted. SessionGoneError: the session of a lock has ended, and the lock with it.
         """
         return self._keeper.check()
@@ -131,11 +35,12 @@ class Lost(_Lost):
     """An event that is set before the lease ends, unless it is released; at a tenth of its ttl, at most a second, before."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the lease is lost, for at most timeout seconds; return whether it is."""
+        """Wait until the lease is lost or released, for at most timeout seconds; return whether it is lost."""
         until = None if timeout is None else clock() + timeout
-        while not self.is_set() and (until is None or clock() < until):
-            left = LONGEST_NAP if until is None else min(until - clock(), LONGEST_NAP)
-            concurrent.futures.wait([self._keeper.lost], max(left, 0))
+        while not self.is_set() and (nap := self._keeper.nap()):
+            if until is not None and (nap := min(nap, until - clock())) <= 0:
+                break
+            concurrent.futures.wait([self._keeper.ended], nap)
         return self.is_set()
 
 
@@ -144,13 +49,13 @@ class AsyncLost(_Lost):
 
     _future: asyncio.Future[None] | None = None  # one for all calls, since none is removed from the keeper's
 
-    async def wait(self) -> None:
-        """Wait until the lease is lost."""
-        if self.is_set():
-            return
+    async def wait(self) -> bool:
+        """Wait until the lease is lost or released; return whether it is lost."""
         if self._future is None or self._future.get_loop() is not asyncio.get_running_loop():
-            self._future = asyncio.wrap_future(self._keeper.lost)
-        await asyncio.shield(self._future)
+            self._future = asyncio.wrap_future(self._keeper.ended)
+        while not self.is_set() and (nap := self._keeper.nap()):
+            await asyncio.wait({self._future}, timeout=nap)
+        return self.is_set()
 
 
 class _Lease:
@@ -158,16 +63,12 @@ class _Lease:
         self._keeper = keeper
 
     def __repr__(self) -> str:  # without what would let a reader return the lease
-        return f"<{type(self).__name__} position={self.position} fence={self.fence}>"
+        return f"<{type(self).__name__} fence={self.fence}>"
 
     def __del__(self) -> None:
-        if keeper := getattr(self, "_keeper", None):
-            keeper.stop(release=False)  # a lease that nobody can release any more ends when its time is over
-
-    @property
-    def position(self) -> int | None:
-        """The number of the slot in its pool, from 0; None for a lock or a semaphore."""
-        return self._keeper.claim.position
+        keeper: Keeper | None = getattr(self, "_keeper", None)
+        if keeper is not None and keeper.drop():
+            warnings.warn(f"{self!r} was not released, and lasts until its time is over", ResourceWarning, source=self)
 
     @property
     def fence(self) -> int:
@@ -184,29 +85,55 @@ class _Lease:
         """The seconds until the deadline; 0 after it."""
         return max(0.0, self.deadline - clock())
 
+    @property
+    def held(self) -> bool:
+        """Whether the lease is neither lost nor released. It takes a look at the clock, and sends nothing."""
+        return self._keeper.held
+
     def _check(self, lost: KvslotsError | None) -> None:
         if lost is not None and not self._keeper.forked:
             raise LeaseLostError(f"the lease was lost: {lost}") from lost
 
 
+class _Slot(_Lease):
+    @property
+    def position(self) -> int:
+        """The number of the slot in its pool, from 0."""
+        claim = self._keeper.claim
+        assert isinstance(claim, SlotClaim)
+        return claim.position
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} position={self.position} fence={self.fence}>"
+
+
 class Lease(_Lease):
-    """A slot, held until release. It is renewed meanwhile."""
+    """A lock, or a slot, held until release. It is renewed meanwhile."""
 
     def __init__(self, keeper: Keeper) -> None:
         super().__init__(keeper)
         self.lost = Lost(keeper)
 
     def release(self) -> bool:
-        """Release the slot; return whether this has ended the lease.
+        """Release it; return whether this has ended the lease.
 
         It takes 10 seconds at most, raises nothing, and may be repeated: the first call counts. In a
         forked process it does nothing.
         """
-        self._keeper.stop(release=True)
         if self._keeper.forked:
             return False
+        self._keeper.release()
         concurrent.futures.wait([self._keeper.released], RELEASE_TIMEOUT)
         return self._keeper.released.done() and self._keeper.released.result()
+
+    def extend(self, ttl: float | None = None) -> None:
+        """Renew the lease now, and from now on for ttl seconds; raise LeaseLostError if it has ended."""
+        self._check(self.lost.cause)
+        self._keeper.background.run(self._keeper.extend(ttl)).result()
+
+
+class Slot(_Slot, Lease):
+    """A slot of a pool."""
 
 
 class AsyncLease(_Lease):
@@ -217,12 +144,21 @@ class AsyncLease(_Lease):
         self.lost = AsyncLost(keeper)
 
     async def release(self) -> bool:
-        """Release the slot; return whether this has ended the lease. See Lease.release.
+        """Release it; return whether this has ended the lease. See Lease.release.
 
         It is completed even if the task is canceled meanwhile.
         """
-        self._keeper.stop(release=True)
         if self._keeper.forked:
             return False
+        self._keeper.release_in_background()
         await settled(self._keeper.released, RELEASE_TIMEOUT)
         return self._keeper.released.done() and self._keeper.released.result()
+
+    async def extend(self, ttl: float | None = None) -> None:
+        """Renew the lease now: see Lease.extend."""
+        self._check(self.lost.cause)
+        await asyncio.wrap_future(self._keeper.background.run(self._keeper.extend(ttl)))
+
+
+class AsyncSlot(_Slot, AsyncLease):
+    """A slot of a pool, for asyncio."""

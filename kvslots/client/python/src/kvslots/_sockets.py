@@ -1,19 +1,20 @@
-"""Runs flows with blocking sockets, in the caller's thread or in one of their own."""
+"""Runs flows with blocking sockets, in the caller's thread."""
 
 from __future__ import annotations
 
 import atexit
+import concurrent.futures
 import socket
 import ssl
 import threading
 import time
 import weakref
 from collections.abc import Callable
-from concurrent.futures import Future
 
-from ._core import Flow, Send, Sleep, T
 from ._errors import UnreachableError
+from ._gateways import Flow, Send, Sleep, T
 from ._http import Address, Parser, Response
+from ._resolve import resolve
 
 CONNECT_TIMEOUT = 5.0  # seconds
 KEEP_IDLE = 60.0  # seconds; a gateway closes an idle connection after two minutes
@@ -40,21 +41,6 @@ def run(flow: Flow[T], send: Callable[[Send], Response], sleep: Callable[[float]
             answer = send(effect)
         except UnreachableError as unreachable:
             error = unreachable
-
-
-def run_in_thread(flow: Flow[T], send: Callable[[Send], Response]) -> Future[T]:
-    """Run a flow in a thread that the interpreter waits for when it exits."""
-    future: Future[T] = Future()
-    future.set_running_or_notify_cancel()
-
-    def body() -> None:
-        try:
-            future.set_result(run(flow, send))
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=body, name="kvslots").start()
-    return future
 
 
 def unreachable(gateway: Address, error: OSError) -> UnreachableError:
@@ -84,6 +70,7 @@ class Sockets:
             raise ValueError("the token has characters that a header must not have")
         self.token = token
         self._tls = tls
+        self._tls_lock = threading.Lock()
         _all.add(self)
 
     def __del__(self) -> None:
@@ -92,9 +79,9 @@ class Sockets:
     def tls(self, gateway: Address) -> ssl.SSLContext | None:
         if gateway.scheme == "http":
             return None
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
-        return self._tls
+        with self._tls_lock:
+            self._tls = self._tls or ssl.create_default_context()
+            return self._tls
 
     def send(self, effect: Send) -> Response:
         """Return the answer of the gateway; raise UnreachableError without one."""
@@ -125,11 +112,19 @@ class Sockets:
         return None
 
     def connect(self, gateway: Address, until: float) -> socket.socket:
-        timeout = min(CONNECT_TIMEOUT, _left(until))
-        sock = socket.create_connection((gateway.host, gateway.port), timeout)
+        until = min(until, time.monotonic() + CONNECT_TIMEOUT)
+        sock = _connected(gateway, until)
         try:
             keep_alive(sock)
+            if tunnel := gateway.tunnel():
+                sock.settimeout(left(until))
+                sock.sendall(tunnel)
+                answer = b""
+                while not tunnelled(answer):
+                    sock.settimeout(left(until))
+                    answer += sock.recv(1) or hung_up()
             tls = self.tls(gateway)
+            sock.settimeout(left(until))
             return sock if tls is None else tls.wrap_socket(sock, server_hostname=gateway.host)
         except BaseException:
             sock.close()
@@ -140,10 +135,10 @@ class Sockets:
     ) -> Response:
         response = None
         try:
-            sock.settimeout(_left(until))
+            sock.settimeout(left(until))
             sock.sendall(request)
             while response is None:
-                sock.settimeout(_left(until))
+                sock.settimeout(left(until))
                 response = parser.feed(sock.recv(1 << 16))
         finally:
             idle = self._idle.setdefault(gateway, [])
@@ -155,7 +150,7 @@ class Sockets:
 
     def close(self) -> None:
         """Close the idle connections. After a fork this does not end them for the parent."""
-        for idle in self._idle.values():
+        for idle in getattr(self, "_idle", {}).values():
             while idle:
                 idle.pop()[0].close()
 
@@ -169,6 +164,40 @@ def _close_all() -> None:
         sockets.close()
 
 
+def _connected(gateway: Address, until: float) -> socket.socket:
+    """Return a connection to a gateway, or to the proxy before it."""
+    to = gateway.proxy or gateway
+    failed: OSError = TimeoutError()
+    try:
+        found = resolve(to.host, to.port).result(left(until))
+    except concurrent.futures.TimeoutError:
+        raise failed from None
+    for family, type, protocol, _, address in found:
+        sock = socket.socket(family, type, protocol)
+        try:
+            sock.settimeout(left(until))
+            sock.connect(address)
+            return sock
+        except OSError as error:
+            sock.close()
+            failed = error
+    raise failed
+
+
+def tunnelled(answer: bytes) -> bool:
+    """Report whether a proxy has answered; raise if it has refused the tunnel."""
+    if not answer.endswith(b"\r\n\r\n"):
+        return False
+    status = answer.split(b" ", 2)[1:2]
+    if status != [b"200"]:
+        raise ConnectionError(f"the proxy has answered with {answer.splitlines()[0][:60]!r}")
+    return True
+
+
+def hung_up() -> bytes:
+    raise ConnectionError("the server closed the connection")
+
+
 def hang_up(sock: socket.socket) -> None:
     """Close a connection, even if a forked process has it, too: the gateway must see that."""
     try:
@@ -178,8 +207,9 @@ def hang_up(sock: socket.socket) -> None:
     sock.close()
 
 
-def _left(until: float) -> float:
-    left = until - time.monotonic()
-    if left <= 0:
+def left(until: float) -> float:
+    """Return the seconds until an instant, or raise TimeoutError after it."""
+    seconds = until - time.monotonic()
+    if seconds <= 0:
         raise TimeoutError
-    return left
+    return seconds

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from asyncio import StreamReader, StreamWriter
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any
 
-from ._core import Flow, Send, Sleep, T
 from ._errors import UnreachableError
+from ._gateways import Flow, Send, Sleep, T
 from ._http import Address, Parser, Response
-from ._sockets import CLOSED, CONNECT_TIMEOUT, KEEP_IDLE, MAX_IDLE, Sockets, keep_alive, unreachable
+from ._resolve import resolve
+from ._sockets import CLOSED, CONNECT_TIMEOUT, KEEP_IDLE, MAX_IDLE, Sockets, hung_up, keep_alive, tunnelled, unreachable
 
 
 class Streams:
@@ -22,7 +25,11 @@ class Streams:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._idle: dict[Address, list[tuple[StreamReader, StreamWriter, float]]] = {}
 
-    async def run(self, flow: Flow[T]) -> T:
+    @property
+    def token(self) -> str | None:
+        return self._sockets.token
+
+    async def run(self, flow: Flow[T], attempt: Callable[[Send], Awaitable[Response]] | None = None) -> T:
         """Run a flow to its end, and return its result."""
         answer: Response | None = None
         error: UnreachableError | None = None
@@ -37,12 +44,12 @@ class Streams:
                 await asyncio.sleep(effect.seconds)
                 continue
             try:
-                answer = await self._send(effect)
+                answer = await self._send(effect, attempt or self._attempt)
             except UnreachableError as failed:
                 error = failed
 
-    async def _send(self, effect: Send) -> Response:
-        exchange = asyncio.ensure_future(self._attempt(effect))
+    async def _send(self, effect: Send, attempt: Callable[[Send], Awaitable[Response]]) -> Response:
+        exchange = asyncio.ensure_future(attempt(effect))
         try:
             await asyncio.wait({exchange}, timeout=max(effect.timeout, 0))
         except asyncio.CancelledError:
@@ -57,7 +64,7 @@ class Streams:
             raise unreachable(effect.gateway, error) from error
 
     async def _attempt(self, effect: Send) -> Response:
-        request = effect.gateway.encode(effect.request, self._sockets.token)
+        request = effect.gateway.encode(effect.request, self.token)
         while idle := self._take(effect.gateway):
             parser = Parser()
             try:
@@ -65,7 +72,10 @@ class Streams:
             except CLOSED:  # the gateway, or a proxy, may have closed it just before
                 if parser.started:
                     raise
-        connecting = asyncio.ensure_future(self._connect(effect.gateway))
+        return await self._exchange(effect.gateway, *await self.connect(effect.gateway), request, Parser())
+
+    async def connect(self, gateway: Address) -> tuple[StreamReader, StreamWriter]:
+        connecting = asyncio.ensure_future(self._connect(gateway))
         try:
             await asyncio.wait({connecting}, timeout=CONNECT_TIMEOUT)
         finally:
@@ -73,13 +83,23 @@ class Streams:
                 connecting.cancel()
         if not connecting.done():
             raise TimeoutError
-        return await self._exchange(effect.gateway, *connecting.result(), request, Parser())
+        return connecting.result()
 
     async def _connect(self, gateway: Address) -> tuple[StreamReader, StreamWriter]:
-        tls = self._sockets.tls(gateway)
-        reader, writer = await asyncio.open_connection(gateway.host, gateway.port, ssl=tls)
-        keep_alive(writer.get_extra_info("socket"))
-        return reader, writer
+        sock = await _connected(gateway)
+        try:
+            keep_alive(sock)
+            loop = asyncio.get_running_loop()
+            if tunnel := gateway.tunnel():
+                await loop.sock_sendall(sock, tunnel)
+                answer = b""
+                while not tunnelled(answer):
+                    answer += await loop.sock_recv(sock, 1) or hung_up()
+            tls = self._sockets.tls(gateway)
+            return await asyncio.open_connection(sock=sock, ssl=tls, server_hostname=gateway.host if tls else None)
+        except BaseException:
+            sock.close()
+            raise
 
     def _take(self, gateway: Address) -> tuple[StreamReader, StreamWriter] | None:
         loop = asyncio.get_running_loop()
@@ -116,6 +136,25 @@ class Streams:
                 while idle:
                     idle.pop()[1].close()
             await asyncio.sleep(0)
+
+
+async def _connected(gateway: Address) -> socket.socket:
+    """Return a connection to a gateway, or to the proxy before it."""
+    to = gateway.proxy or gateway
+    failed: OSError = TimeoutError()
+    for family, type, protocol, _, address in await asyncio.wrap_future(resolve(to.host, to.port)):
+        sock = socket.socket(family, type, protocol)
+        try:
+            sock.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(sock, address)
+            return sock
+        except OSError as error:
+            sock.close()
+            failed = error
+        except BaseException:
+            sock.close()
+            raise
+    raise failed
 
 
 async def _cancel(task: asyncio.Future[Any]) -> None:

@@ -132,7 +132,7 @@ class Tasks(unittest.IsolatedAsyncioTestCase):
             async with self.pool.borrow(label="me") as lease:
                 granted = await events.__anext__()
             self.assertEqual((granted.type, granted.fence, granted.label), ("granted", lease.fence, "me"))
-            async with self.client.events(types=["returned"], after=granted.id) as rest:
+            async with self.pool.events(types=["returned"], after=granted.id) as rest:
                 async for event in rest:
                     self.assertEqual((event.type, event.fence), ("returned", lease.fence))
                     break

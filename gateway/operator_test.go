@@ -249,10 +249,34 @@ func TestListOfPools(t *testing.T) {
 	}
 }
 
+// A name that only one pool has stands for its hash, and so does the beginning of the hash.
+func TestNamesOfPools(t *testing.T) {
+	g := openOperated(t, nil)
+	pool := uuid.New()
+	hash := kvslots.ByID(pool).Hash()
+	g.ask(t, 200, nil, "PUT", "/l/"+pool.String(), `{"count":2,"name":"test accounts"}`)
+	for _, text := range []string{"test%20accounts", hash[:8], strings.ToUpper(hash[:20])} {
+		var detail wire.PoolDetail
+		g.ask(t, 200, &detail, "GET", "/v1/pools/"+text, "")
+		g.ask(t, 200, nil, "PUT", "/v1/pools/"+text+"/positions/1", `{"out":true}`)
+		g.ask(t, 200, nil, "PUT", "/v1/pools/"+text+"/pause", `{"out":false}`)
+		g.ask(t, 404, nil, "DELETE", "/v1/pools/"+text+"/leases/0?fence=1", "")
+		if detail.Hash != hash {
+			t.Errorf("%s is %s", text, detail.Hash)
+		}
+	}
+	for _, text := range []string{"accounts", hash[:7], "nightly"} {
+		g.ask(t, 404, nil, "GET", "/v1/pools/"+text, "")
+	}
+}
+
 // Invalid requests name the field.
 func TestOperatorRefusals(t *testing.T) {
 	g := openOperated(t, nil)
 	pool, byHash := "/l/"+uuid.NewString(), "/v1/pools/"+strings.Repeat("0", 32)
+	for range 2 {
+		g.ask(t, 200, nil, "PUT", "/l/"+uuid.NewString(), `{"count":1,"name":"twice"}`)
+	}
 	for _, c := range []struct{ method, path, body, field string }{
 		{"GET", "/v1/pools?sort=size", "", "sort"},
 		{"GET", "/v1/pools?limit=0", "", "limit"},
@@ -262,8 +286,8 @@ func TestOperatorRefusals(t *testing.T) {
 		{"GET", "/v1/pools?contended=yes", "", "contended"},
 		{"GET", "/v1/pools?size=1", "", "query"},
 		{"GET", "/v1/pools?%zz", "", "query"},
-		{"GET", "/v1/pools/x", "", "hash"},
-		{"GET", "/v1/pools/" + strings.Repeat("A", 32) + "x", "", "hash"},
+		{"GET", "/v1/pools/twice", "", "hash"},
+		{"GET", "/v1/pools/" + strings.Repeat("x", 513), "", "hash"},
 		{"GET", "/v1/locks/a%20b", "", "key"},
 		{"GET", byHash + "?leases=-1", "", "leases"},
 		{"GET", byHash + "?line=x", "", "line"},

@@ -1,6 +1,10 @@
 package kvslots
 
 import (
+	"context"
+	"fmt"
+	"strings"
+
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -36,6 +40,43 @@ func ByHash(text string) (PoolRef, error) {
 		return PoolRef{}, &RangeError{"hash", "the hash of a pool, 32 hexadecimal digits"}
 	}
 	return ref, nil
+}
+
+// minHashDigits is how many digits of a hash FindPool takes for the beginning of one.
+const minHashDigits = 8
+
+// FindPool returns the pool, or the lock or semaphore in use, that a text names: by its public name
+// or its key, or by the first 8 or more digits of its hash.
+//
+// The errors are ErrNoPool, a *RangeError if the text names several, and those of ReadPools.
+func FindPool(ctx context.Context, at Operator, text string) (PoolRef, error) {
+	digits := strings.ToLower(text)
+	if len(digits) < minHashDigits || strings.Trim(digits, "0123456789abcdef") != "" {
+		digits = ""
+	}
+	var found []string
+	for q := (PoolQuery{Match: text, Max: MaxPoolsRead}); ; {
+		pools, next, err := at.ReadPools(ctx, q)
+		if err != nil {
+			return PoolRef{}, err
+		}
+		for i := range pools {
+			p := &pools[i]
+			if p.Name == text || p.Resource.Key == text || digits != "" && strings.HasPrefix(p.Hash, digits) {
+				found = append(found, p.Hash)
+			}
+		}
+		if q.After = next; next == "" {
+			break
+		}
+	}
+	switch len(found) {
+	case 0:
+		return PoolRef{}, ErrNoPool
+	case 1:
+		return ByHash(found[0])
+	}
+	return PoolRef{}, &RangeError{"hash", fmt.Sprintf("the hash, or the name, of one pool; these are %d", len(found))}
 }
 
 // Hash returns the pool's hash, which is not secret.

@@ -38,7 +38,7 @@ func evictCommand(env settings.Environment) *cobra.Command {
 			if errors.Is(err, kvslots.ErrOtherHolder) || errors.Is(err, kvslots.ErrNotHeld) {
 				err = t.otherHolder(ctx, position)
 			}
-			return t.answer(ctx, err, wire.Evicted{Evicted: wire.NewHolderInfo(evicted)}, "ended the lease of "+leaseText(&evicted))
+			return t.answer(err, wire.Evicted{Evicted: wire.NewHolderInfo(evicted)}, "ended the lease of "+leaseText(&evicted))
 		})
 }
 

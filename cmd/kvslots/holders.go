@@ -25,7 +25,7 @@ func holdersCommand(env settings.Environment) *cobra.Command {
 		func(ctx context.Context, t *target, _ []string) error {
 			detail, err := t.from.holders(ctx, t.pool, limit)
 			if err != nil {
-				return t.answer(ctx, err, nil, "")
+				return t.answer(err, nil, "")
 			}
 			body := wire.NewPoolDetail(&detail, kvslots.DetailPage{MaxHolders: 1})
 			return t.reportPart(body, poolHead(&detail)+"\n"+table(holderRows(&detail)), detail.MoreHolders)
@@ -54,7 +54,7 @@ func (l *lender) read(ctx context.Context, pool kvslots.PoolRef, page kvslots.De
 // poolHead returns what a pool is, in lines.
 func poolHead(d *kvslots.PoolDetail) string {
 	p := wire.NewPoolInfo(&d.PoolStats)
-	head := strings.TrimSpace(p.Type+" "+p.Hash+" "+nameOf(&p)) + "\n" + poolAnswer(wire.NewPool([16]byte{}, d.State)).String()
+	head := strings.TrimSpace(p.Type+" "+p.Hash+" "+legible(p.Key+p.Name)) + "\n" + poolAnswer(wire.NewPool([16]byte{}, d.State)).String()
 	if p.Paused {
 		head += "\n" + withReason("paused", p.PauseReason)
 	}

@@ -21,7 +21,7 @@ func lineCommand(env settings.Environment) *cobra.Command {
 		func(ctx context.Context, t *target, _ []string) error {
 			detail, err := t.from.line(ctx, t.pool, limit)
 			if err != nil {
-				return t.answer(ctx, err, nil, "")
+				return t.answer(err, nil, "")
 			}
 			body := wire.NewPoolDetail(&detail, kvslots.DetailPage{MaxWaiters: 1})
 			return t.reportPart(body, poolHead(&detail)+"\n"+table(waiterRows(&detail)), body.NextAfter > 0)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -57,9 +58,9 @@ func (l *listing) load() {
 func lsCommand(env settings.Environment) *cobra.Command {
 	var l listing
 	return newOperatorCommand(env, "ls [--sort waiting] [--match TEXT] [--contended]", "List pools, locks and semaphores, the most contended first",
-		"List the registered pools, and the locks and semaphores that are held or waited for: type, hash, slots in use of all,\n"+
-			"borrowers in line, how long the first of them has waited, leases that expired within the last hour, what is out of\n"+
-			"service, and the name. \"kvslots holders\" and \"kvslots line\" take the hash.",
+		"List the registered pools, and the locks and semaphores that are held or waited for: name, what is out of service, slots\n"+
+			"in use of all, borrowers in line, how long the first of them has waited, leases that expired within the last hour, type,\n"+
+			"and the beginning of the hash. \"kvslots holders\" and \"kvslots line\" take the name or the beginning of the hash.",
 		cobra.NoArgs,
 		func(_ *operatorCommand, flags *pflag.FlagSet) {
 			l.addFlags(flags)
@@ -114,10 +115,10 @@ func pageSize(limit, listed int) int {
 	return min(limit-listed, kvslots.MaxPoolsRead)
 }
 
-// poolRows returns the rows of a table, with its head. The name, which may have any width, is the
-// last column.
+// poolRows returns the rows of a table, with its head: what 80 columns show is what people look
+// for.
 func poolRows(pools []kvslots.PoolStats) [][]string {
-	rows := [][]string{{"HASH", "TYPE", "IN USE", "WAITING", "OLDEST WAIT", "EXPIRED", "STATE", "NAME"}}
+	rows := [][]string{{"NAME", "STATE", "IN USE", "WAITING", "OLDEST WAIT", "EXPIRED", "TYPE", "HASH"}}
 	for i := range pools {
 		p := wire.NewPoolInfo(&pools[i])
 		oldest := "-"
@@ -125,7 +126,7 @@ func poolRows(pools []kvslots.PoolStats) [][]string {
 			oldest = age(pools[i].OldestWait)
 		}
 		rows = append(rows, []string{
-			p.Hash, p.Type, fmt.Sprintf("%d/%d", p.InUse, p.Count), strconv.Itoa(p.Waiting), oldest, strconv.Itoa(p.Expired), stateOf(&p), nameOf(&p),
+			shortened(nameOf(&p)), stateOf(&p), fmt.Sprintf("%d/%d", p.InUse, p.Count), strconv.Itoa(p.Waiting), oldest, strconv.Itoa(p.Expired), p.Type, p.Hash[:8],
 		})
 	}
 	return rows
@@ -142,4 +143,14 @@ func stateOf(p *wire.PoolInfo) string {
 }
 
 // nameOf returns the key of a lock or a semaphore, or the public name of a pool.
-func nameOf(p *wire.PoolInfo) string { return legible(p.Key + p.Name) }
+func nameOf(p *wire.PoolInfo) string { return cmp.Or(legible(p.Key+p.Name), "-") }
+
+// maxNameShown is how many characters of a name the table has.
+const maxNameShown = 32
+
+func shortened(name string) string {
+	if characters := []rune(name); len(characters) > maxNameShown {
+		return string(characters[:maxNameShown-1]) + "…"
+	}
+	return name
+}

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,9 +25,8 @@ type operatorCommand struct {
 
 // targetHelp is part of the help of every operator's command about one pool.
 const targetHelp = `<pool> is the pool's UUID, which is a secret, or @FILE, a file that contains it (@- is standard input); or the pool's hash,
-32 hexadecimal digits, as "kvslots ls" prints it; or the name of a lock or a semaphore, which is anything else. To name a lock or a
-semaphore that looks like one of the others, give --key instead. Without <pool> and --key the command takes the pool's UUID from
-KVSLOTS_POOL.`
+or its first 8 digits or more, as "kvslots ls" prints it; or a name: the public one of a pool, or that of a lock or a semaphore. If
+several have the name, --key names the lock or the semaphore. Without <pool> and --key the command takes the pool's UUID from KVSLOTS_POOL.`
 
 // operatorHelp is part of the help of every operator's command.
 const operatorHelp = `A gateway with an --auth-token requires it of operators: over NATS only for hashes, for lists of pools, and for changes of
@@ -76,11 +73,16 @@ func newTargetCommand(env settings.Environment, use, short, long string, others 
 		},
 		func(ctx context.Context, o *operatorCommand, args []string) error {
 			named := len(args) - len(others) // 1 if <pool> was given
-			pool, err := o.pool(args[:named])
+			pool, text, err := o.pool(args[:named])
 			if err != nil {
 				return err
 			}
 			return o.with(func(from *lender) error {
+				if text != "" {
+					if pool, err = from.find(ctx, text); err != nil {
+						return err
+					}
+				}
 				return do(ctx, &target{operatorCommand: o, from: from, pool: pool}, args[named:])
 			})
 		})
@@ -99,43 +101,65 @@ func (o *operatorCommand) with(do func(from *lender) error) error {
 	return do(from)
 }
 
-// pool returns the pool that was given in args, by --key, or else in the environment.
-func (o *operatorCommand) pool(args []string) (kvslots.PoolRef, error) {
+// pool returns the pool that was given in args, by --key, or else in the environment; or a text,
+// for which a gateway has to look.
+func (o *operatorCommand) pool(args []string) (pool kvslots.PoolRef, text string, err error) {
 	byKey := o.Flags().Changed("key")
 	switch {
 	case byKey && len(args) > 0:
-		return kvslots.PoolRef{}, settings.Usagef("<pool> and --key exclude each other")
+		return pool, "", settings.Usagef("<pool> and --key exclude each other")
 	case byKey:
-		return lockRef("--key", o.key)
+		pool, err = lockRef("--key", o.key)
+		return pool, "", err
 	case len(args) == 0 && o.env[settings.PoolVariable] == "":
-		return kvslots.PoolRef{}, settings.Usagef("no <pool>, no --key, and no %s", settings.PoolVariable)
+		return pool, "", settings.Usagef("no <pool>, no --key, and no %s", settings.PoolVariable)
 	case len(args) == 0:
 		id, err := parseSecret(settings.PoolVariable, o.env[settings.PoolVariable])
-		return kvslots.ByID(id), err
+		return kvslots.ByID(id), "", err
 	case strings.HasPrefix(args[0], "@"):
 		id, err := secretArgument(o.Command, "<pool>", args[0])
-		return kvslots.ByID(id), err
+		return kvslots.ByID(id), "", err
 	}
 	if id, err := wire.ParseID("", args[0]); err == nil {
-		return kvslots.ByID(id), nil
+		return kvslots.ByID(id), "", nil
 	}
-	if _, err := hex.DecodeString(args[0]); err == nil && len(args[0]) == 32 {
-		return kvslots.ByHash(strings.ToLower(args[0]))
+	if pool, err := kvslots.ByHash(strings.ToLower(args[0])); err == nil {
+		return pool, "", nil
 	}
 	if mistyped.MatchString(args[0]) {
-		return kvslots.PoolRef{}, settings.Usagef("<pool> is not a whole UUID or hash; if it is the name of a lock, give it as --key")
+		return pool, "", settings.Usagef("<pool> is not a whole UUID; if it is the name of a lock, give it as --key")
 	}
-	return lockRef("<pool>", args[0])
+	return pool, args[0], nil
 }
 
-// mistyped matches what may be an id that was not copied as a whole. As the name of a lock it
-// would be sent to the gateway in clear.
-var mistyped = regexp.MustCompile(`^[0-9A-Fa-f-]{24,}$`)
+// find returns the pool, lock or semaphore that a text names. A lock that no client holds has no
+// entry, and is named all the same.
+func (l *lender) find(ctx context.Context, text string) (kvslots.PoolRef, error) {
+	pool, err := ask(ctx, l, 0, func(ctx context.Context) (kvslots.PoolRef, error) { return kvslots.FindPool(ctx, l.client, text) })
+	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
+		return pool, wrong
+	}
+	if err == nil {
+		return pool, nil
+	}
+	named, wrong := lockRef("<pool>", text)
+	if wrong != nil && errors.Is(err, kvslots.ErrNoPool) {
+		return named, errors.New("no pool has this name")
+	}
+	if wrong != nil {
+		return named, err
+	}
+	return named, nil
+}
+
+// mistyped matches what may be an id that was not copied as a whole. As a name it would be sent
+// to the gateway in clear.
+var mistyped = regexp.MustCompile(`^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f-]*$`)
 
 // lockRef returns the lock or the semaphore with a name.
 func lockRef(argument, name string) (kvslots.PoolRef, error) {
 	if err := wire.CheckKey(name); err != nil {
-		return kvslots.PoolRef{}, settings.Usagef("%s is not the name of a lock (pools with a name have a hash, see kvslots ls): %w", argument, err)
+		return kvslots.PoolRef{}, settings.Usagef("%s is not the name of a lock: %w", argument, err)
 	}
 	return kvslots.ByName(name), nil
 }
@@ -148,32 +172,14 @@ type target struct {
 }
 
 // answer prints a result, or fails with err.
-func (t *target) answer(ctx context.Context, err error, body any, text string) error {
-	if errors.Is(err, kvslots.ErrNoPool) {
-		return t.missing(ctx)
-	}
-	if err != nil {
+func (t *target) answer(err error, body any, text string) error {
+	switch _, byID := t.pool.ID(); {
+	case !errors.Is(err, kvslots.ErrNoPool) && err != nil, byID && err != nil:
 		return err
+	case err != nil && t.pool.Key() == "":
+		return errors.New("no pool, lock or semaphore in use has this hash")
+	case err != nil:
+		return errors.New("no pool, and no lock or semaphore that is held, waited for or out of service, has this name")
 	}
 	return report(t.OutOrStdout(), t.json, body, text)
 }
-
-// missing returns the error of a pool that does not exist. A name may be the public one of pools.
-func (t *target) missing(ctx context.Context) error {
-	_, byID := t.pool.ID()
-	switch {
-	case byID:
-		return kvslots.ErrNoPool
-	case t.pool.Key() == "":
-		return errors.New("no pool, lock or semaphore in use has this hash")
-	}
-	hint := ""
-	pools, _, _ := t.from.pools(ctx, kvslots.PoolQuery{Match: t.pool.Key()}, maxNamesakes) // without them the error is the same
-	if slices.ContainsFunc(pools, func(p kvslots.PoolStats) bool { return p.Name == t.pool.Key() }) {
-		hint = "; pools have this public name: kvslots ls prints their hashes"
-	}
-	return errors.New("no lock or semaphore of this name is held, waited for or out of service" + hint)
-}
-
-// maxNamesakes bounds how many pools are read to find those of a name.
-const maxNamesakes = 10

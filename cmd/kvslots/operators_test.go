@@ -52,12 +52,12 @@ func TestOperatorCommands(t *testing.T) {
 			return strings.Contains(answer, `"waiting":1`)
 		})
 
-		wantCall(t, 0, `HASH +TYPE +IN USE +WAITING +OLDEST WAIT +EXPIRED +STATE +NAME\n`+hash+` +pool +1/1 +1 +\d+s +0 +- +screen <3>\n`, "", asked(transport, "ls")...)
-		wantCall(t, 0, "HASH[^\n]*\n", "", asked(transport, "ls", "--match", "printer")...)
-		wantCall(t, 0, "HASH[^\n]*\n"+hash+".*\n", "", asked(transport, "ls", "--match", "SCREEN", "--contended", "--sort", "oldest_wait")...)
-		wantCall(t, 0, "HASH[^\n]*\n"+hash+".*\n", "", asked(transport, "top", "--once", "--sort", "expired")...)
+		wantCall(t, 0, `NAME +STATE +IN USE +WAITING +OLDEST WAIT +EXPIRED +TYPE +HASH\nscreen <3> +- +1/1 +1 +\d+s +0 +pool +`+hash[:8]+"\n", "", asked(transport, "ls")...)
+		wantCall(t, 0, "NAME[^\n]*\n", "", asked(transport, "ls", "--match", "printer")...)
+		wantCall(t, 0, "NAME[^\n]*\nscreen <3> .*\n", "", asked(transport, "ls", "--match", "SCREEN", "--contended", "--sort", "oldest_wait")...)
+		wantCall(t, 0, "NAME[^\n]*\nscreen <3> .*\n", "", asked(transport, "top", "--once", "--sort", "expired")...)
 		head := "pool " + hash + " screen <3>\ncount 1, in use 1, available 0, waiting 1\n"
-		for _, name := range []string{pool, strings.ToUpper(pool), hash, strings.ToUpper(hash)} {
+		for _, name := range []string{pool, strings.ToUpper(pool), hash, strings.ToUpper(hash), hash[:8], strings.ToUpper(hash[:31]), "screen <3>"} {
 			wantCall(t, 0, head+`POSITION  FENCE +HELD FOR  ENDS IN  LABEL\n0 +\d{16} +\d+s +\d+s +ci@b7 <img onerror>\n`, "", asked(transport, "holders", name)...)
 		}
 		wantCall(t, 0, head+`PLACE  WAITED  LABEL\n1 +\d+s +\S+@\S+:\d+ sh\n`, "", asked(transport, "line", hash)...)
@@ -196,7 +196,7 @@ func TestOperatorTokens(t *testing.T) {
 	wantCall(t, 0, "count 1, .*\n", "", "register", pool, "--count", "1", "--server", p.url, "--auth-token", "full-t0ken")
 	for _, transport := range [][]string{{"--server", p.url}, {"--nats-url", p.natsURL(t)}} {
 		read, full, wrong := append(transport, "--auth-token", "read-t0ken"), append(transport, "--auth-token", "full-t0ken"), append(transport, "--auth-token", "wr0ng")
-		wantCall(t, 0, "HASH.*\n"+hash+".*\n", "", asked(read, "ls")...)
+		wantCall(t, 0, "NAME.*\n.*"+hash[:8]+"\n", "", asked(read, "ls")...)
 		wantCall(t, 0, "pool .*", "", asked(read, "holders", hash)...)
 		for _, change := range [][]string{{"evict", hash, "--position", "0", "--fence", "1"}, {"out", hash, "0"}, {"in", hash, "0"}, {"pause", hash}, {"resume", hash}} {
 			wantCall(t, 1, "", "kvslots: the token may only read; changes need the gateway's full token\n", asked(read, change...)...)

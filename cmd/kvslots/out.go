@@ -67,5 +67,5 @@ func (t *target) putBack(ctx context.Context, position int) error {
 
 func (t *target) change(ctx context.Context, call func(context.Context) (kvslots.State, error)) error {
 	state, err := ask(ctx, t.from, 0, call)
-	return t.answer(ctx, err, wire.NewPoolState(state), poolAnswer(wire.NewPool([16]byte{}, state)).String())
+	return t.answer(err, wire.NewPoolState(state), poolAnswer(wire.NewPool([16]byte{}, state)).String())
 }

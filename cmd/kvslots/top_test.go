@@ -105,24 +105,24 @@ func wantShown(t *testing.T, m *top, texts ...string) {
 
 func TestTopKeys(t *testing.T) {
 	m, reader := newTop("a", "b", "c", "d", "e", "f", "g")
-	wantShown(t, m, "7 pools, locks and semaphores, order waiting", "HASH", " a", " e")
+	wantShown(t, m, "7 pools, locks and semaphores, order waiting", "HASH", "a ", "e ")
 	press(m, keyDown, keyDown)
-	if line := chosenLine(t, m); !strings.HasSuffix(line, " c") {
+	if line := chosenLine(t, m); !strings.HasPrefix(line, "c ") {
 		t.Errorf("chosen: %q", line)
 	}
 	reader.list = append(reader.list[2:], reader.list[:2]...) // c is the first now
 	m.Update(topDue(m.number - 1))                            // out of date
 	_, command := m.Update(topDue(m.number))
 	m.Update(command())
-	if line := chosenLine(t, m); !strings.HasSuffix(line, " c") {
+	if line := chosenLine(t, m); !strings.HasPrefix(line, "c ") {
 		t.Errorf("chosen after a change of the order: %q", line)
 	}
 	press(m, letters("G")...)
-	if line := chosenLine(t, m); !strings.HasSuffix(line, " b") {
+	if line := chosenLine(t, m); !strings.HasPrefix(line, "b ") {
 		t.Errorf("chosen at the end: %q", line)
 	}
 	press(m, letters("gsc")...)
-	wantShown(t, m, "order oldest_wait, only with borrowers in line", " c")
+	wantShown(t, m, "order oldest_wait, only with borrowers in line", "c ")
 	press(m, letters("/ab")...)
 	wantShown(t, m, "filter: ab_")
 	press(m, keyBack)

@@ -57,7 +57,7 @@ func TestOperatorTokens(t *testing.T) {
 		{"pause", fmt.Sprintf(byKey, `,"out":false`), "401", "403", "200"},
 		{"read", `{}`, "400", "400", "400"},
 		{"read", `{"id":"` + poolA + `","key":"deploy"}`, "400", "400", "400"},
-		{"read", `{"hash":"x"}`, "400", "400", "400"},
+		{"read", `{"hash":""}`, "400", "400", "400"},
 		{"read", `{"id":"x"}`, "400", "400", "400"},
 		{"read", `{"key":"a b"}`, "400", "400", "400"},
 		{"read", fmt.Sprintf(byID, `,"leases":1001`), "400", "400", "400"},

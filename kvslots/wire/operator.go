@@ -29,8 +29,24 @@ type OperatorParams struct {
 	Out      bool
 	Reason   string
 
-	hashed bool // the request names the pool by its hash
+	Find   string // what names the pool, for kvslots.FindPool; "": Pool does
+	hashed bool   // the request names the pool by its hash, or by what stands for that
 }
+
+// find sets the pool of a request that names it by its hash, or by what stands for that.
+func (o *OperatorParams) find(text string) (err error) {
+	o.hashed = true
+	if o.Pool, err = kvslots.ByHash(text); err == nil {
+		return nil
+	}
+	if o.Find = text; text == "" || len(text) > maxFound {
+		return rangeError("hash", fmt.Sprintf("the hash of a pool, its first 8 digits or more, or its name, of at most %d bytes", maxFound))
+	}
+	return nil
+}
+
+// maxFound is more than the bytes of any name.
+const maxFound = 512
 
 // Door is a way to name a pool in the requests of operators. Over HTTP it is the beginning of
 // their paths; over NATS each request uses the one that its body names.
@@ -325,9 +341,7 @@ func (f Fields) oneOf(o *OperatorParams) (err error) {
 		o.Pool = kvslots.ByID(id)
 		return err
 	case "hash":
-		o.hashed = true
-		o.Pool, err = kvslots.ByHash(text)
-		return err
+		return o.find(text)
 	}
 	o.Key, o.Pool = text, kvslots.ByName(text)
 	return CheckKey(text)

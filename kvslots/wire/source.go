@@ -212,8 +212,7 @@ func (r *Route) locatePool(from *Source, p *Params) (err error) {
 	case aPool:
 		o.Pool = kvslots.ByID(p.Pool)
 	case aHash:
-		o.hashed = true
-		o.Pool, err = kvslots.ByHash(from.Param)
+		err = o.find(from.Param)
 	default:
 		if o.Key, o.Type = from.Param, TypeLock; r.about == aSemaphoreName {
 			o.Type = TypeSemaphore

@@ -28,15 +28,15 @@ func OfOperators(door wire.Door) []*Operation {
 	}
 	var all []*Operation
 	for _, route := range reads {
-		all = append(all, &Operation{Route: route, endsWithClient: true, perform: readPool})
+		all = append(all, &Operation{Route: route, endsWithClient: true, perform: found(readPool)})
 	}
 	if door == wire.BySecret || door == wire.OverNATS {
 		all = append(all, ReadHolder, ReadPlace)
 	}
 	return append(all,
-		&Operation{Route: door.Evict(), perform: evict},
-		&Operation{Route: door.SetOut(), perform: setOut},
-		&Operation{Route: door.Pause(), perform: setOut},
+		&Operation{Route: door.Evict(), perform: found(evict)},
+		&Operation{Route: door.SetOut(), perform: found(setOut)},
+		&Operation{Route: door.Pause(), perform: found(setOut)},
 	)
 }
 
@@ -60,6 +60,22 @@ func listPools(ctx context.Context, s *Service, call *Call) error {
 			p.Max = n
 		}
 	})
+}
+
+// found returns an operation on the pool that the request names by a part of its hash, or by its
+// public name.
+func found(perform func(ctx context.Context, s *Service, call *Call) error) func(ctx context.Context, s *Service, call *Call) error {
+	type named struct{ text string }
+	return func(ctx context.Context, s *Service, call *Call) error {
+		if o := call.Operator; o.Find != "" {
+			err := s.read(ctx, call, named{o.Find}, func(ctx context.Context) (any, error) { return kvslots.FindPool(ctx, s.Operator, o.Find) })
+			if err != nil {
+				return err
+			}
+			o.Pool, call.Answer = call.Answer.(kvslots.PoolRef), nil
+		}
+		return perform(ctx, s, call)
+	}
 }
 
 func readPool(ctx context.Context, s *Service, call *Call) error {

@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/pflag"
-	"github.com/spf13/viper"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -25,43 +26,43 @@ func applyFile(flags *pflag.FlagSet) error {
 		return nil
 	}
 	path := flag.Value.String()
-	// viper supports more formats, which are not part of the contract.
 	kind := strings.TrimPrefix(filepath.Ext(path), ".")
-	if !slices.Contains([]string{"yaml", "yml", "toml", "json"}, kind) {
+	parse := parsers[kind]
+	if parse == nil {
 		return Usagef("config file %s: the name must end in .yaml, .yml, .toml or .json", path)
 	}
 	content, err := readFile(path)
 	if err != nil {
 		return Usagef("config file %s: %w", path, WithoutPath(err))
 	}
-	return applyContent(flags, path, kind, content)
-}
-func applyContent(flags *pflag.FlagSet, path, kind string, content []byte) error {
-	file := viper.New()
-	file.SetConfigType(kind)
-	if err := file.ReadConfig(bytes.NewReader(content)); err != nil {
+	file := map[string]any{}
+	if err := parse(content, &file); err != nil {
 		return Usagef("config file %s: %w", path, syntaxError(err, content))
 	}
 	var found problems
 	for _, err := range applyKeys(flags, file, readKeyLines(kind, content)) {
 		found.add(Usagef("config file %s: %w", path, err))
 	}
-	if slices.ContainsFunc(file.AllKeys(), func(key string) bool { return isSecret(key, file.GetString(key)) }) {
-		_ = flags.SetAnnotation(configFlag, withSecret, []string{"true"})
-	}
 	return found.err()
 }
 
-func applyKeys(flags *pflag.FlagSet, file *viper.Viper, lines keyLines) (found problems) {
+// parsers are those of the formats, by the endings of files' names.
+var parsers = map[string]func(content []byte, file any) error{
+	"yaml": yaml.Unmarshal, "yml": yaml.Unmarshal, "toml": toml.Unmarshal, "json": json.Unmarshal,
+}
+
+func applyKeys(flags *pflag.FlagSet, file map[string]any, lines keyLines) (found problems) {
 	decidedBefore, err := decided(flags)
 	if err != nil {
 		return nil // the source that has set both has reported it
 	}
-	keys := file.AllKeys()
-	slices.Sort(keys)
-	for _, key := range keys {
-		if err := applyKey(flags, decidedBefore, key, file.Get(key)); err != nil {
+	for _, key := range slices.Sorted(maps.Keys(file)) {
+		name := strings.ToLower(key)
+		if err := applyKey(flags, decidedBefore, name, file[key]); err != nil {
 			found.add(fmt.Errorf("%s%w", lines.prefix(key), err))
+		}
+		if text, ok := file[key].(string); ok && isSecret(name, text) {
+			_ = flags.SetAnnotation(configFlag, withSecret, []string{"true"})
 		}
 	}
 	_, err = decided(flags)
@@ -81,16 +82,15 @@ func readKeyLines(kind string, content []byte) keyLines {
 	lines := keyLines{}
 	for i, node := range document.Content[0].Content {
 		if i%2 == 0 { // keys and values in turn
-			lines[strings.ToLower(node.Value)] = node.Line
+			lines[node.Value] = node.Line
 		}
 	}
 	return lines
 }
 
-// prefix returns the line of a key, or of the outer key of one such as "a.b", for an error.
+// prefix returns the line of a key, for an error.
 func (l keyLines) prefix(key string) string {
-	outer, _, _ := strings.Cut(key, ".")
-	if line, ok := l[outer]; ok {
+	if line, ok := l[key]; ok {
 		return fmt.Sprintf("line %d: ", line)
 	}
 	return ""

@@ -73,8 +73,7 @@ check: ## formatting, vet, staticcheck, known vulnerabilities, direction of impo
 		done; \
 	fi
 
-# Tests read KVSLOTS_SOAK; as a duration, such as 10m, it is the length of
-# TestTombstonesFloodSoak. All tests run, so that none has to be listed here; the longest
+# Tests read KVSLOTS_SOAK. All tests run, so that none has to be listed here; the longest
 # ones have time limits of their own.
 soak: ## all tests at their full length, about 3 hours; -p 1 has them print as they go
 	for module in $(MODULES); do KVSLOTS_SOAK=1 $(GO) test -C $$module -count=1 -p 1 -timeout 4h -skip '$(SWEEPS)' -v ./... || exit; done

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -108,4 +109,21 @@ func ghostsOverNATS(t *testing.T, p *program) (leave func()) {
 		}
 	}
 	return nc.Close
+}
+
+// metric returns the value of a metric without labels.
+func (p *program) metric(t *testing.T, name string) float64 {
+	t.Helper()
+	_, text := p.ask(t, "GET", "/metrics", "")
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, name+" "); ok {
+			value, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return value
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
 }

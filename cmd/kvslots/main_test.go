@@ -25,10 +25,6 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	if load := loads[os.Getenv(asLoad)]; load != nil {
-		load(os.Args[1], os.Args[2])
-		os.Exit(0)
-	}
 	goleak.VerifyTestMain(logtest.NoSecrets(m))
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,31 +28,6 @@ type gatewayProcess struct {
 func startGateway(t *testing.T, args ...string) *gatewayProcess {
 	t.Helper()
 	process, p := serveProcess(t, args...)
-	return &gatewayProcess{p, process}
-}
-
-// buildBinary builds kvslots as a release is built, without the tests.
-func buildBinary(t *testing.T) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "kvslots")
-	build := exec.Command("go", "build", "-trimpath", "-o", path, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return path
-}
-
-// startBinary is startGateway for what buildBinary has built.
-func startBinary(t *testing.T, binary string, args ...string) *gatewayProcess {
-	t.Helper()
-	p := &program{logs: newLogs()}
-	t.Cleanup(func() { searchDataDir(args) })
-	process := exec.Command(binary, append([]string{"serve", "--http-addr", "127.0.0.1:0"}, args...)...)
-	process.Stderr = p.logs
-	startProcess(t, process)
-	t.Cleanup(p.searchMetrics)
-	p.url = "http://" + p.logs.waitFor(t, "listening")["http"].(string)
 	return &gatewayProcess{p, process}
 }
 

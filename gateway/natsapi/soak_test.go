@@ -9,9 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
-	"github.com/kvslots/kvslots/gateway/natsapi"
 )
 
 // Clients that subscribe to every answer and never read, during a flood of requests, cost
@@ -77,30 +74,4 @@ func connectSilent(t *testing.T, address, subscribe string) net.Conn {
 		t.Fatal(err)
 	}
 	return conn
-}
-
-// A grant keeps its place until the server has reported its delivery. A client that uses
-// its whole share is refused if it asks again sooner; how often and for how long is logged.
-func TestSoakPlacesOfGrants(t *testing.T) {
-	if os.Getenv("KVSLOTS_SOAK") == "" {
-		t.Skip("make soak")
-	}
-	srv, store := openStore(t)
-	d := startService(t, srv, store, func(c *natsapi.Config) { c.MaxBorrows = 1 })
-	const grants = 1000
-	d.register(t, fmt.Sprint(grants))
-	refused, longest := 0, time.Duration(0)
-	for range grants {
-		began, asked := time.Now(), 0
-		gatewaytest.Eventually(t, "the place of the grant before is free", func() bool {
-			asked++
-			code, _ := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":600}`)
-			return code == "200"
-		})
-		if asked > 1 {
-			refused++
-			longest = max(longest, time.Since(began))
-		}
-	}
-	t.Logf("%d of %d borrows right after a grant were refused at first; the longest took %v", refused, grants, longest)
 }

@@ -15,6 +15,7 @@ func TestForeignProtocols(t *testing.T) {
 	take := "l\ndeploy\n0 3600\nping\n_\n_\n"
 	body := strings.Repeat(take, 3) // so that a request begins at each of three lines
 	hello := "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+	f := openFixture(t, openStore(t, kvslots.Config{}))
 	for _, c := range []struct{ name, sent, reply string }{
 		{"POST", "POST / HTTP/1.1\r\nHost: 127.0.0.1:6388\r\nOrigin: https://evil.example\r\n\r\n" + body, "error"},
 		{"POST with a header more", "POST / HTTP/1.1\r\nHost: 127.0.0.1:6388\r\nX: y\r\nOrigin: https://evil.example\r\n\r\n" + body, "error"},
@@ -33,7 +34,6 @@ func TestForeignProtocols(t *testing.T) {
 		{"header Origin in arguments", "ping\n_\nOrigin: null\n" + body, "error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := openFixture(t, openStore(t, kvslots.Config{}))
 			conn := f.dial(t)
 			conn.send(t, c.sent)
 			for _, want := range append(strings.Fields(c.reply), "(closed)") {
@@ -41,10 +41,11 @@ func TestForeignProtocols(t *testing.T) {
 					t.Errorf("reply %q, want %q", got, want)
 				}
 			}
+			conn.Close() // the server waits for a second otherwise
 			f.nothingHeld(t)
 		})
 	}
-	f := openFixture(t, openStore(t, kvslots.Config{}), func(c *dflockdtcp.Config) { c.Tokens = ops.NewTokens("correct-token") })
+	f = openFixture(t, openStore(t, kvslots.Config{}), func(c *dflockdtcp.Config) { c.Tokens = ops.NewTokens("correct-token") })
 	conn := f.dial(t)
 	conn.send(t, "POST / HTTP/1.1\r\nHost: 127.0.0.1:6388\r\n\r\nauth\n_\ncorrect-token\n")
 	if got := conn.reply(t); got != "error_auth" {

@@ -225,13 +225,13 @@ func TestLostSession(t *testing.T) {
 // An idle connection keeps its session alive.
 func TestIdleConnectionKeepsItsSession(t *testing.T) {
 	t.Parallel() // waits for seconds
-	f := openFixture(t, openStore(t, kvslots.Config{}), func(c *dflockdtcp.Config) { c.IdleTimeout = 2 * time.Second })
+	f := openFixture(t, openStore(t, kvslots.Config{}), func(c *dflockdtcp.Config) { c.IdleTimeout = time.Second })
 	c, next := f.dial(t), f.dial(t)
 	began := time.Now()
-	c.take(t, "l", "k", "0 7")
+	c.take(t, "l", "k", "0 4")
 	next.want(t, "l", "k", "60", "ok "+aToken+" 33")
-	if took := time.Since(began); took < 7*time.Second { // the session ends after 4 s without pings
-		t.Errorf("the lease of 7 s ended after %v", took)
+	if took := time.Since(began); took < 4*time.Second { // the session ends after 2 s without pings
+		t.Errorf("the lease of 4 s ended after %v", took)
 	}
 }
 

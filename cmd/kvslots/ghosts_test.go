@@ -35,7 +35,12 @@ func TestServeGhosts(t *testing.T) {
 		free       func(t *testing.T, p *program, held string)
 	}{
 		"http": {borrowed, borrow, func(t *testing.T, p *program) func() { return p.ghosts(t, borrowed, borrow) }, returnBorrowed},
-		"nats": {borrowed, borrow, ghostsOverNATS, returnBorrowed},
+		"nats": {borrowed, borrow, func(t *testing.T, p *program) func() {
+			return p.ghostsOverNATS(t, subjects.PoolBorrow, `{"id":"`+pool+`","ttl":600,"wait":60}`)
+		}, returnBorrowed},
+		"rpc over nats": {"/rpc", call, func(t *testing.T, p *program) func() { return p.ghostsOverNATS(t, subjects.RPC, call) }, func(t *testing.T, p *program, _ string) {
+			p.want(t, "POST", "/rpc", rpc(release, `{"key":"lock:k"}`, ""), 200, `"released":true`)
+		}},
 		"rpc": {"/rpc", call, func(t *testing.T, p *program) func() { return p.ghosts(t, "/rpc", call) }, func(t *testing.T, p *program, _ string) {
 			p.want(t, "POST", "/rpc", rpc(release, `{"key":"lock:k"}`, ""), 200, `"released":true`)
 		}},
@@ -94,15 +99,15 @@ func (p *program) ghosts(t *testing.T, path, body string) (leave func()) {
 	}
 }
 
-func ghostsOverNATS(t *testing.T, p *program) (leave func()) {
+func (p *program) ghostsOverNATS(t *testing.T, subject, body string) (leave func()) {
 	nc := connectNATS(t, p.natsURL(t))
 	inbox := nc.NewInbox()
 	if _, err := nc.SubscribeSync(inbox + ".*"); err != nil {
 		t.Fatal(err)
 	}
 	for i := range ghostCrowd {
-		m := nats.NewMsg(subjects.PoolBorrow)
-		m.Reply, m.Data = fmt.Sprint(inbox, ".", i), []byte(`{"id":"`+pool+`","ttl":600,"wait":60}`)
+		m := nats.NewMsg(subject)
+		m.Reply, m.Data = fmt.Sprint(inbox, ".", i), []byte(body)
 		m.Header.Set(wire.RequestKeyHeader, fmt.Sprint("ghost-", i))
 		if err := nc.PublishMsg(m); err != nil {
 			t.Fatal(err)

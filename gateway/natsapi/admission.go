@@ -52,11 +52,14 @@ func (s *Service) shed(count *counter) {
 // aim counts the request for the pool or the lock that its call may wait for. It returns
 // false if too many requests for that target are open.
 func (r *request) aim(call *ops.Call) bool {
-	target := call.Key
-	if target == "" {
-		target = string(call.Pool[:])
+	return !call.Grants || r.place.Aim(targetOf(call))
+}
+
+func targetOf(call *ops.Call) string {
+	if call.Key != "" {
+		return call.Key
 	}
-	return !call.Grants || r.place.Aim(target)
+	return string(call.Pool[:])
 }
 
 // Origins iterates over the addresses of the connections that receive the answer, or over the

@@ -73,5 +73,5 @@ func (a *away) watch(ctx context.Context) {
 // milliseconds, so only requests for which that matters are checked, and only when they may have
 // been waiting.
 func (s *Service) isStale(ctx context.Context, r *request, call *ops.Call) bool {
-	return call.Cancels() && s.away.lately() && (r.HungUp() || ctx.Err() != nil)
+	return call.Cancels() && s.away.lately() && (r.gone() || ctx.Err() != nil)
 }

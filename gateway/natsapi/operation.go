@@ -28,7 +28,8 @@ func (s *Service) perform(r *request) {
 		s.refuse(r, wire.ErrBusy)
 		return
 	}
-	ctx, waiting := s.requests.begin(r.place.Context, name)
+	r.line = r.lineOf(call)
+	ctx, waiting := s.requests.begin(r.place.Context, name, r.line, r.reply)
 	defer waiting.end()
 	if s.isStale(ctx, r, call) {
 		s.refuse(r, context.Canceled)
@@ -96,6 +97,7 @@ func (s *Service) deliverGrant(r *request, waiting *openRequest, grant *ops.Call
 		s.done(r, &reply)
 	case delivery.Unheard:
 		s.log.Debug("a borrower was gone when its turn came, or did not confirm")
+		s.skipGone(r.line)
 		s.takeBack(grant)
 	case delivery.Unknown: // the client may have received it, so it must not be lent again
 		s.log.Warn("it is not known whether a borrower received its answer; if not, its lease ends by its ttl")

@@ -30,6 +30,7 @@ type request struct {
 	confirms bool // whether the client will confirm a grant
 	count    *counter
 	op       *ops.Operation // nil for a cancellation
+	line     string         // see lineOf
 	trace    ops.Trace
 
 	place *admission.Place
@@ -56,9 +57,17 @@ func (r *request) Remote() string { return "" }
 
 func (r *request) Trace() ops.Trace { return r.trace }
 
-// HungUp waits until the server has noticed closed sockets. It returns false for a request
-// without a reply subject.
-func (r *request) HungUp() bool { return r.reply != "" && r.service.sender.Gone(r.reply) }
+// HungUp waits until the server has noticed closed sockets.
+func (r *request) HungUp() bool {
+	gone := r.gone()
+	if gone {
+		r.service.skipGone(r.line)
+	}
+	return gone
+}
+
+// gone is HungUp for a request whose turn has not come. It returns false without a reply subject.
+func (r *request) gone() bool { return r.reply != "" && r.service.sender.Gone(r.reply) }
 
 // drop releases the memory of the body and the header after they were read, since the
 // request may wait long.

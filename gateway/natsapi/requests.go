@@ -13,7 +13,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
-// requests are the open requests that a client has named in order to cancel them.
+// requests are the open requests that a client has named in order to cancel them, and those that
+// may wait in a line.
 //
 // A client may send a cancellation before the grant has reached it, so requests remembers
 // grants for a while. A cancellation may also overtake its request, since the two have
@@ -22,7 +23,8 @@ type requests struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	open    map[string][]*openRequest
+	named   requestLists // by name
+	lines   requestLists // by line, in the order of arrival
 	early   recent[struct{}]
 	granted recent[*ops.Call]
 }
@@ -31,31 +33,54 @@ type requests struct {
 type openRequest struct {
 	of        *requests
 	name      string // "" for a request that cannot be cancelled
-	cancel    context.CancelCauseFunc
+	line      string // in which it may wait; "": none
+	reply     string
+	asked     bool                    // whether its client has gone
+	cancel    context.CancelCauseFunc // nil without a name and a line
 	cancelled bool
+}
+
+// requestLists are open requests in lists, of which none is "".
+type requestLists map[string][]*openRequest
+
+func (l requestLists) add(name string, w *openRequest) {
+	if name != "" {
+		l[name] = append(l[name], w)
+	}
+}
+
+func (l requestLists) remove(name string, w *openRequest) {
+	if i := slices.Index(l[name], w); i >= 0 {
+		l[name] = slices.Delete(l[name], i, i+1)
+	}
+	if len(l[name]) == 0 {
+		delete(l, name)
+	}
 }
 
 func newRequests(now func() time.Time) *requests {
 	return &requests{
-		now: now, open: map[string][]*openRequest{},
+		now: now, named: requestLists{}, lines: requestLists{},
 		early:   newRecent[struct{}](earlyAge, maxEarly, true), // a flood of cancellations displaces none
 		granted: newRecent[*ops.Call](grantedAge, maxGranted, false),
 	}
 }
 
-// begin opens a request, which end closes. The context ends when it is cancelled.
-func (r *requests) begin(ctx context.Context, name string) (context.Context, *openRequest) {
-	w := &openRequest{of: r, name: name}
-	if name == "" {
+// begin opens a request, which end closes. The context ends when it is cancelled, or its client is
+// found to have gone.
+func (r *requests) begin(ctx context.Context, name, line, reply string) (context.Context, *openRequest) {
+	w := &openRequest{of: r, name: name, line: line, reply: reply}
+	if name == "" && line == "" {
 		return ctx, w
 	}
 	ctx, w.cancel = context.WithCancelCause(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, cancelled := r.early.get(name, r.now()); cancelled {
+	if _, cancelled := r.early.get(name, r.now()); cancelled && name != "" {
 		w.stop()
 	}
-	r.open[name] = append(r.open[name], w)
+	r.named.add(name, w)
+	r.lines.add(line, w)
 	return ctx, w
 }
 
@@ -65,17 +90,15 @@ func (w *openRequest) stop() {
 }
 
 func (w *openRequest) end() {
-	if w.name == "" {
+	if w.cancel == nil {
 		return
 	}
 	w.cancel(nil)
 	r := w.of
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := slices.DeleteFunc(r.open[w.name], func(other *openRequest) bool { return other == w })
-	if r.open[w.name] = left; len(left) == 0 {
-		delete(r.open, w.name)
-	}
+	r.named.remove(w.name, w)
+	r.lines.remove(w.line, w)
 }
 
 // grant records the request's grant. It returns false if the request was cancelled; the
@@ -103,7 +126,7 @@ func (r *requests) cancel(name string) *ops.Call {
 		r.granted.remove(name)
 		return grant
 	}
-	open := r.open[name]
+	open := r.named[name]
 	for _, w := range open {
 		w.stop() // the store may still grant a lease: see grant
 	}

@@ -16,7 +16,7 @@ func TestNamesAreForgotten(t *testing.T) {
 
 	r.cancel("early")
 	now = now.Add(2 * earlyAge)
-	ctx, w := r.begin(context.Background(), "early")
+	ctx, w := r.begin(context.Background(), "early", "", "")
 	if ctx.Err() != nil {
 		t.Error("a cancellation is remembered for longer than it should be")
 	}
@@ -28,8 +28,8 @@ func TestNamesAreForgotten(t *testing.T) {
 	if r.cancel("early") != nil {
 		t.Error("a lease is taken back long after it was granted")
 	}
-	if len(r.open) != 0 {
-		t.Errorf("%d requests are still open", len(r.open))
+	if len(r.named) != 0 {
+		t.Errorf("%d requests are still open", len(r.named))
 	}
 }
 
@@ -56,7 +56,7 @@ func TestGrantsAreBounded(t *testing.T) {
 
 func TestCancelledWhileItIsGranted(t *testing.T) {
 	r := newRequests(time.Now)
-	ctx, w := r.begin(context.Background(), "n")
+	ctx, w := r.begin(context.Background(), "n", "", "")
 	r.cancel("n")
 	if ctx.Err() == nil {
 		t.Error("not cancelled")
@@ -75,12 +75,12 @@ func TestCancelledWhileItIsGranted(t *testing.T) {
 func TestCancelsDoNotEvictOthers(t *testing.T) {
 	now := time.Now()
 	r := newRequests(func() time.Time { return now })
-	_, open := r.begin(context.Background(), "open")
+	_, open := r.begin(context.Background(), "open", "", "")
 	defer open.end()
 	r.cancel("open")
 	r.cancel("early")
 	lease := &ops.Call{}
-	_, granted := r.begin(context.Background(), "granted")
+	_, granted := r.begin(context.Background(), "granted", "", "")
 	granted.grant(lease)
 	granted.end()
 	for i := range 2 * maxEarly {
@@ -93,7 +93,7 @@ func TestCancelsDoNotEvictOthers(t *testing.T) {
 		t.Error("a grant is forgotten")
 	}
 	now = now.Add(earlyAge)
-	ctx, early := r.begin(context.Background(), "early")
+	ctx, early := r.begin(context.Background(), "early", "", "")
 	defer early.end()
 	if ctx.Err() == nil {
 		t.Error("the cancellation of a request that had not come is forgotten")

@@ -103,12 +103,18 @@ func (s *Sender) Grant(ctx context.Context, grant *nats.Msg, arrived time.Time, 
 }
 
 // Gone reports whether the client with a reply subject has certainly disconnected. It blocks
-// for some milliseconds, until the server has noticed closed sockets. It does not know that of
-// the reply subject of a service import, which a probe would use up before the answer.
+// for some milliseconds, until the server has noticed closed sockets.
 func (s *Sender) Gone(reply string) bool {
 	if usedUp(reply) {
 		return false
 	}
 	s.deliveries.settle()
-	return s.deliveries.listens(reply) == Unheard
+	return !s.Listens(reply)
+}
+
+// Listens reports whether a client may be subscribed to a reply subject, as far as the server has
+// noticed. It does not know that of the reply subject of a service import, which a probe would use
+// up before the answer.
+func (s *Sender) Listens(reply string) bool {
+	return usedUp(reply) || s.deliveries.listens(reply) != Unheard
 }

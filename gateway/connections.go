@@ -15,6 +15,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/clock"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const (
@@ -152,7 +153,8 @@ func (l *limitedListener) Close() error {
 	return l.err
 }
 
-// Accept refuses connections beyond the limits, and returns the next one within them.
+// Accept returns the next connection within the limits, or one beyond them that is read to be
+// refused.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -163,13 +165,17 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		client := l.connections.all.ClientAt(conn.RemoteAddr())
-		refusal := l.connections.all.Enter(client)
-		if refusal == nil {
+		counted := &countedConn{Conn: conn, connections: l.connections, client: l.connections.all.ClientAt(conn.RemoteAddr())}
+		counted.refusal = l.connections.all.Enter(counted.client)
+		switch {
+		case counted.refusal == nil:
 			l.connections.open.Add(1)
-			return &countedConn{Conn: conn, connections: l.connections, client: client}, nil
+			return counted, nil
+		case l.connections.refuser.read(counted.client):
+			counted.until = time.Now().Add(refusalTime)
+			return counted, nil
 		}
-		l.connections.refuser.refuse(conn, client, refusal)
+		reset(conn)
 	}
 }
 
@@ -178,7 +184,9 @@ type countedConn struct {
 	net.Conn
 	connections *connections
 	client      netip.Prefix
-	busy        atomic.Bool // counts in connections.busy
+	refusal     *wire.Status // nil within the limits
+	until       time.Time    // when a refused connection ends
+	busy        atomic.Bool  // counts in connections.busy
 	closed      atomic.Bool
 	restUntil   atomic.Pointer[time.Time] // nil for a connection that never rested
 }
@@ -194,7 +202,11 @@ func (c *countedConn) rest() time.Duration {
 // Close keeps the connection's place in the count of its client until the rest is over:
 // a client could otherwise open a new connection for each request.
 func (c *countedConn) Close() error {
-	if !c.closed.Swap(true) {
+	switch {
+	case c.closed.Swap(true):
+	case c.refusal != nil:
+		c.connections.refuser.done()
+	default:
 		c.connections.open.Add(-1)
 		c.connections.all.Leave()
 		if rest := c.rest(); rest > 0 {
@@ -213,7 +225,7 @@ func (c *countedConn) Write(b []byte) (int, error) {
 		header, _, complete := bytes.Cut(b, []byte("\r\n\r\n"))
 		status, _, _ := bytes.Cut(header, []byte("\r\n"))
 		if complete && !bytes.Contains(header, []byte("\r\nReferrer-Policy: ")) {
-			if _, err := c.Conn.Write(slices.Concat(status, []byte("\r\n"+headersOfAll), b[len(status):])); err != nil {
+			if _, err := c.Conn.Write(slices.Concat(status, []byte(linesOfAll()), b[len(status):])); err != nil {
 				return 0, err
 			}
 			return len(b), nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"strings"
@@ -167,14 +168,43 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 	}
 }
 
-// A TLS client beyond the limit is refused without a handshake.
-func TestMaxConnectionsOverTLS(t *testing.T) {
-	_, addr := serveLimited(t, func(cfg *Config) {
-		cfg.MaxConnections, cfg.TLS = 1, &tls.Config{Certificates: []tls.Certificate{{}}}
-	})
+// A supervisor would end a process whose probes are refused.
+func TestProbesBeyondTheLimit(t *testing.T) {
+	certified := httptest.NewUnstartedServer(nil)
+	certified.StartTLS()
+	certified.Close()
+	for name, encrypted := range map[string]*tls.Config{"plain": nil, "TLS": certified.TLS} {
+		t.Run(name, func(t *testing.T) {
+			_, addr := serveLimited(t, func(cfg *Config) { cfg.MaxConnections, cfg.TLS = 8, encrypted })
+			for range 8 {
+				dial(t, addr)
+			}
+			url, client := "http://"+addr, &http.Client{Transport: &http.Transport{}}
+			if encrypted != nil {
+				url, client = "https://"+addr, certified.Client()
+			}
+			for path, want := range map[string]int{"/health": 200, "/ready": 200, "/t/1": 503} {
+				answer, err := client.Get(url + path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if answer.Body.Close(); answer.StatusCode != want || !answer.Close {
+					t.Errorf("%s: %d, closed %t", path, answer.StatusCode, answer.Close)
+				}
+			}
+		})
+	}
+}
+
+// A connection beyond the limit is read for a moment only.
+func TestRefusedConnectionsEnd(t *testing.T) {
+	g, addr := serveLimited(t, func(cfg *Config) { cfg.MaxConnections = 1 })
 	dial(t, addr)
-	if _, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true}); err == nil {
-		t.Error("a connection beyond the limit was accepted")
+	g.connections.await(t, 1)
+	conn := dial(t, addr)
+	io.WriteString(conn, "GET /health HTTP/1.1\r\n")
+	if _, err := io.ReadAll(conn); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -200,7 +200,7 @@ func (g *Gateway) handle(next http.Handler) http.Handler {
 
 // admit reports whether a handler may serve a request. Otherwise it has answered.
 func (g *Gateway) admit(w http.ResponseWriter, r *http.Request) bool {
-	return !g.answerPreflight(w, r) && g.guardPages(w, r) &&
+	return g.admitConnection(w, r) && !g.answerPreflight(w, r) && g.guardPages(w, r) &&
 		g.limitRate(w, r) && // precedes authentication, to limit guesses at the token
 		g.authenticate(w, r)
 }

@@ -52,7 +52,6 @@ func (g *Gateway) newServer() *http.Server {
 // Serve serves connections of ln, with Config.TLS if it is set, until Drain closes ln, or
 // ln fails. After Drain has closed ln, Serve returns nil, before Drain itself returns.
 func (g *Gateway) Serve(ln net.Listener) error {
-	defer g.connections.refuser.writing.Wait()
 	ln = g.connections.limit(ln)
 	if g.cfg.TLS != nil {
 		ln = tls.NewListener(ln, g.cfg.TLS)
@@ -151,21 +150,31 @@ func (l *errorLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// headersOfAll are the headers of every answer, as they are sent.
-const headersOfAll = "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff"
+// headersOfAll are the headers of every answer. Paths and answers contain credentials, so
+// caches must not store answers, and web pages must not pass paths on as referrers. Browsers must
+// not guess the type of an answer, nor show it within a page of another origin, which could learn
+// from that what is held.
+var headersOfAll = []struct {
+	name  string
+	value []string // allocated once
+}{
+	{"Cache-Control", []string{"no-store"}},
+	{"Referrer-Policy", []string{"no-referrer"}},
+	{"X-Content-Type-Options", []string{"nosniff"}},
+	{"Cross-Origin-Resource-Policy", []string{"same-origin"}},
+	{"Content-Security-Policy", []string{"default-src 'none'; frame-ancestors 'none'"}},
+}
 
-// Values of headers of every answer, allocated once.
-var (
-	noStore    = []string{"no-store"}
-	noReferrer = []string{"no-referrer"}
-	noSniff    = []string{"nosniff"}
-)
-
-// setHeaders sets the headers of every answer. Paths and answers contain credentials, so
-// caches must not store answers, web pages must not pass paths on as referrers, and
-// browsers must not guess the type of an answer.
 func setHeaders(header http.Header) {
-	header["Cache-Control"] = noStore
-	header["Referrer-Policy"] = noReferrer
-	header["X-Content-Type-Options"] = noSniff
+	for _, h := range headersOfAll {
+		header[h.name] = h.value
+	}
+}
+
+// linesOfAll returns headersOfAll as they are sent, behind another line.
+func linesOfAll() (lines string) {
+	for _, h := range headersOfAll {
+		lines += "\r\n" + h.name + ": " + h.value[0]
+	}
+	return lines
 }

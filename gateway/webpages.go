@@ -20,7 +20,7 @@ func (g *Gateway) guardPages(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case g.cfg.Hosts != nil && !g.answersTo(r.Host):
 		refusal = wire.ForeignHost
-	case !g.cfg.Tokens.Required() && g.sameOrigin.Check(r) != nil && g.isForeign(r):
+	case !g.cfg.Tokens.Required() && !opensPage(r) && g.isForeign(r):
 		refusal = wire.ForeignOrigin
 	default:
 		return true
@@ -29,6 +29,11 @@ func (g *Gateway) guardPages(w http.ResponseWriter, r *http.Request) bool {
 		g.fail(w, r, refusal)
 	}
 	return false
+}
+
+// opensPage reports whether a user follows a link to /.
+func opensPage(r *http.Request) bool {
+	return r.Method == http.MethodGet && routedPath(r) == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 // answersTo reports whether a request may have the given header Host. If the name of a

@@ -90,11 +90,11 @@ func TestPreflightsAreNotLimited(t *testing.T) {
 
 func TestNoCORS(t *testing.T) {
 	g := newGuardedGateway(func(*Config) {})
-	answer := ask(g, "GET", "/t/1", "Origin: "+page)
+	answer := ask(g, "GET", "/t/1", "Origin: http://example.com")
 	if answer.Code != 200 || answer.Header().Get("Access-Control-Allow-Origin") != "" || answer.Header().Get("Vary") != "" {
 		t.Errorf("%d %v", answer.Code, answer.Header())
 	}
-	if got := ask(g, "OPTIONS", "/t/1", "Origin: "+page, "Access-Control-Request-Method: GET").Code; got != 405 {
+	if got := ask(g, "OPTIONS", "/t/1", "Origin: "+page, "Access-Control-Request-Method: GET").Code; got != 403 {
 		t.Errorf("a preflight is answered %d", got)
 	}
 }
@@ -146,8 +146,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// A browser sends simple requests of any page, and only withholds the answer from the page.
-func TestWritesOfPages(t *testing.T) {
+// A browser sends simple requests of any page, and withholds only the answer from the page.
+func TestRequestsOfPages(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		change  func(cfg *Config)
@@ -177,8 +177,14 @@ func TestWritesOfPages(t *testing.T) {
 			if answer := ask(g, "POST", "/t/1", c.headers...); answer.Code != c.code {
 				t.Errorf("got %d %s, want %d", answer.Code, answer.Body, c.code)
 			}
-			if answer := ask(g, "GET", "/t/1", c.headers...); answer.Code == 403 {
-				t.Error("a read is refused")
+			if answer := ask(g, "GET", "/t/1", c.headers...); answer.Code != c.code {
+				t.Errorf("a read is answered %d, want %d", answer.Code, c.code)
+			}
+			toPage := append(c.headers, "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document")
+			for path, want := range map[string]int{"/": 200, "/t/1": c.code} {
+				if answer := ask(g, "GET", path, toPage...); answer.Code != want {
+					t.Errorf("a link to %s is answered %d, want %d", path, answer.Code, want)
+				}
 			}
 		})
 	}
@@ -211,8 +217,7 @@ func TestRateOfPages(t *testing.T) {
 	}
 }
 
-// What a page of another origin may send without being refused takes tokens from the bucket of
-// pages, too.
+// What a page of another origin sends takes tokens from the bucket of pages.
 func TestRateOfReadingPages(t *testing.T) {
 	evil := "Origin: https://evil.example.com"
 	for _, c := range []struct {
@@ -223,14 +228,14 @@ func TestRateOfReadingPages(t *testing.T) {
 		code         int
 		usersOwn     bool
 	}{
-		{"a preflight", nil, "OPTIONS", "/t/1", []string{evil, "Access-Control-Request-Method: GET"}, 405, false},
-		{"an image of another site", nil, "GET", "/t/1", []string{"Sec-Fetch-Site: cross-site"}, 200, false},
-		{"an image of another port", nil, "GET", "/t/1", []string{"Sec-Fetch-Site: same-site"}, 200, false},
-		{"a script", nil, "GET", "/t/1", []string{"Sec-Fetch-Site: cross-site", evil}, 200, false},
-		{"a script of an old browser", nil, "GET", "/t/1", []string{evil}, 200, false},
-		{"an unknown path", nil, "GET", "/other", []string{evil}, 404, false},
-		{"another than is allowed", func(cfg *Config) { cfg.CORSOrigins = []string{page} }, "GET", "/t/1", []string{evil}, 200, false},
-		{"an image of an allowed page", func(cfg *Config) { cfg.CORSOrigins = []string{page} }, "GET", "/t/1", []string{"Sec-Fetch-Site: cross-site"}, 200, false},
+		{"a preflight", nil, "OPTIONS", "/t/1", []string{evil, "Access-Control-Request-Method: GET"}, 403, false},
+		{"an image of another site", nil, "GET", "/t/1", []string{"Sec-Fetch-Site: cross-site"}, 403, false},
+		{"an image of another port", nil, "GET", "/t/1", []string{"Sec-Fetch-Site: same-site"}, 403, false},
+		{"a script", nil, "GET", "/t/1", []string{"Sec-Fetch-Site: cross-site", evil}, 403, false},
+		{"a script of an old browser", nil, "GET", "/t/1", []string{evil}, 403, false},
+		{"an unknown path", nil, "GET", "/other", []string{evil}, 403, false},
+		{"another than is allowed", func(cfg *Config) { cfg.CORSOrigins = []string{page} }, "GET", "/t/1", []string{evil}, 403, false},
+		{"an image of an allowed page", func(cfg *Config) { cfg.CORSOrigins = []string{page} }, "GET", "/t/1", []string{"Sec-Fetch-Site: cross-site"}, 403, false},
 		{"a guess at the token", func(cfg *Config) { cfg.Tokens = NewTokens(token) }, "POST", "/v1/locks/k", []string{evil}, 401, false},
 		{"allowed", func(cfg *Config) { cfg.CORSOrigins = []string{page} }, "GET", "/t/1", []string{"Sec-Fetch-Site: cross-site", "Origin: " + page}, 200, true},
 		{"any is allowed", func(cfg *Config) { cfg.CORSOrigins = []string{"*"} }, "GET", "/t/1", []string{"Sec-Fetch-Site: cross-site", evil}, 200, true},

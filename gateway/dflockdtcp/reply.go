@@ -1,7 +1,6 @@
 package dflockdtcp
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,7 +111,7 @@ func encodeStats(of wire.Stats, most int) []byte {
 	idle := func(l wire.IdleStats) idleStats { return idleStats{l.Key, l.Idle} }
 	s.IdleLocks = fitting(idleLocks, &room, idle)
 	s.IdleSemaphores = fitting(of.IdleSemaphores, &room, idle)
-	encoded, _ := json.Marshal(s) // does not fail for texts and numbers
+	encoded, _ := wire.Encode(s) // does not fail for texts and numbers
 	return encoded
 }
 
@@ -121,7 +120,7 @@ func fitting[From, To any](entries []From, room *int, convert func(From) To) []T
 	list := []To{}
 	for _, entry := range entries {
 		converted := convert(entry)
-		encoded, _ := json.Marshal(converted)
+		encoded, _ := wire.Encode(converted)
 		if *room -= len(encoded) + len(","); *room < 0 {
 			break
 		}

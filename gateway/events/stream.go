@@ -2,7 +2,6 @@ package events
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -137,7 +136,7 @@ func (s *stream) putEvent(e *kvslots.Event, withID bool) {
 }
 
 func encode(e *kvslots.Event) []byte {
-	body, _ := json.Marshal(wire.NewEvent(e)) // does not fail for an Event
+	body, _ := wire.Encode(wire.NewEvent(e)) // does not fail for an Event
 	return body
 }
 

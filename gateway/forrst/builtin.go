@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const (
@@ -45,7 +46,7 @@ func (b builtin) runnerFor(from *ops.Call) runner {
 		if wrong != nil {
 			return outcome{refusal: wrong}
 		}
-		text, err := json.Marshal(result)
+		text, err := wire.Encode(result)
 		if err != nil {
 			return outcome{refusal: transportError(err)}
 		}

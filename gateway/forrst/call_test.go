@@ -145,7 +145,7 @@ func TestRemoteRequest(t *testing.T) {
 	})
 	d.post(t, `{"protocol":{"name":"forrst","version":"0.1.0"},"id":"r","context":{"caller":"x"},"call":{"function":"r.f","version":"2.1.0","arguments":{"a":[1,"<"]}}}`)
 	m := <-requests
-	if string(m.Data) != `{"function":"r.f","version":"2.1.0","arguments":{"a":[1,"\u003c"]}}` || len(m.Header) != 1 || m.Header.Get("X-Request-Id") == "" {
+	if string(m.Data) != `{"function":"r.f","version":"2.1.0","arguments":{"a":[1,"<"]}}` || len(m.Header) != 1 || m.Header.Get("X-Request-Id") == "" {
 		t.Errorf("%s %v", m.Data, m.Header)
 	}
 	a := d.call(t, "r.f", "", `{"key":"k",`+second30+`}`, 200, "")

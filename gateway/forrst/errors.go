@@ -178,11 +178,11 @@ func (s *Server) functionErrors(err error) []json.RawMessage {
 
 // encodeError returns the JSON of an error. It omits details that cannot be encoded.
 func encodeError(e *Error) json.RawMessage {
-	text, err := json.Marshal(e)
+	text, err := wire.Encode(e)
 	if err != nil {
 		bare := *e
 		bare.Details = nil
-		text, _ = json.Marshal(bare) // cannot fail for strings and a bool
+		text, _ = wire.Encode(bare) // cannot fail for strings and a bool
 	}
 	return text
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 type outcome struct {
@@ -83,7 +84,7 @@ func (s *Server) inProcess(f Func) runner {
 		result, err := f(ctx, c)
 		if err == nil {
 			var text json.RawMessage
-			if text, err = json.Marshal(result); err == nil {
+			if text, err = wire.Encode(result); err == nil {
 				return outcome{result: text}
 			}
 		}

@@ -22,7 +22,7 @@ import (
 
 // overNATS calls a function of another process.
 func (s *Server) overNATS(ctx context.Context, c Call) outcome {
-	body, err := json.Marshal(c)
+	body, err := wire.Encode(c)
 	if err != nil {
 		return outcome{refusal: fault(codeRequest, "call", "JSON")} // cannot happen, because the call was read from JSON
 	}

@@ -86,12 +86,12 @@ func (r *response) attach(data lockData) {
 // cannot be part of a valid envelope: encoding/json supports up to 10,000 levels, and
 // the result alone may have as many.
 func (r *response) encode() json.RawMessage {
-	body, err := json.Marshal(r)
+	body, err := wire.Encode(r)
 	if err != nil || !json.Valid(body) {
 		again := failed(r.ID, &Error{Code: codeInternal, Message: "The function's answer is not JSON, or is nested too deeply"})
 		again.Extensions = r.Extensions
 		r.status, r.code, r.kind = again.status, again.code, again.kind
-		body, _ = json.Marshal(again)
+		body, _ = wire.Encode(again)
 	}
 	return body
 }

@@ -1,7 +1,6 @@
 package natsapi
 
 import (
-	"encoding/json"
 	"regexp"
 	"strconv"
 	"strings"
@@ -70,7 +69,7 @@ func (c *counter) stats(e endpoint) (*micro.EndpointStats, error) {
 		s.LastError = *text
 	}
 	var err error
-	s.Data, err = json.Marshal(endpointStats{Answered: answered, Errors: c.failed.Load(), Open: c.open.Load()})
+	s.Data, err = wire.Encode(endpointStats{Answered: answered, Errors: c.failed.Load(), Open: c.open.Load()})
 	return s, err
 }
 

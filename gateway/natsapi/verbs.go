@@ -2,12 +2,12 @@ package natsapi
 
 import (
 	"crypto/rand"
-	"encoding/json"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/kvslots/kvslots/kvslots/subjects"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // This file answers the verbs of micro services. A verb can be sent to all services, to
@@ -51,7 +51,7 @@ func (s *Service) sayTo(say func() (any, error)) nats.MsgHandler {
 		answer, err := say()
 		if err == nil {
 			var body []byte
-			if body, err = json.Marshal(answer); err == nil {
+			if body, err = wire.Encode(answer); err == nil {
 				err = s.nc.Publish(m.Reply, body)
 			}
 		}

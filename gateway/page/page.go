@@ -97,7 +97,6 @@ func (d *Dialect) send(w http.ResponseWriter, r *http.Request, name string) {
 	h.Set("Content-Type", types[path.Ext(name)])
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 }
 

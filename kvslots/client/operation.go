@@ -1,7 +1,6 @@
 package client
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -65,6 +64,6 @@ func (r *operation) target() (target string, body []byte) {
 }
 
 func encode(v any) []byte {
-	body, _ := json.Marshal(v) // does not fail for ids, texts and numbers
+	body, _ := wire.Encode(v) // does not fail for ids, texts and numbers
 	return body
 }

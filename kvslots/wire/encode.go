@@ -3,20 +3,42 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"sync"
 )
 
 // MaxAnswer bounds the pages that are answered over NATS, in bytes. A message of the embedded server
 // has 128 KiB at most.
 const MaxAnswer = 96 << 10
 
-// Encode returns v as JSON, as answers over NATS have it: without escapes for HTML, which make a
-// character six times as long.
+// encoder is kept for the next text, since a new one takes several allocations.
+type encoder struct {
+	text bytes.Buffer
+	json *json.Encoder
+}
+
+var encoders = sync.Pool{New: func() any {
+	e := &encoder{}
+	e.json = json.NewEncoder(&e.text)
+	e.json.SetEscapeHTML(false)
+	return e
+}}
+
+// maxEncoder is the size of the buffer of an encoder that is kept, in bytes.
+const maxEncoder = 16 << 10
+
+// Encode returns v as JSON without escapes for HTML, which make a character six times as long.
+// encoding/json adds them to what json.Marshal returns.
 func Encode(v any) ([]byte, error) {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(v)
-	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
+	e := encoders.Get().(*encoder)
+	e.text.Reset()
+	if err := e.json.Encode(v); err != nil {
+		return nil, err // the encoder fails from here on if a write has failed
+	}
+	body := bytes.Clone(bytes.TrimSuffix(e.text.Bytes(), []byte("\n")))
+	if e.text.Cap() <= maxEncoder {
+		encoders.Put(e)
+	}
+	return body, nil
 }
 
 // fitting returns how many items, from the first one, take at most so many bytes with a comma each,

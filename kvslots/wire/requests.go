@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -142,7 +141,7 @@ type Request struct {
 
 // Encode returns the JSON of the body.
 func (r Request) Encode() []byte {
-	body, _ := json.Marshal(r) // cannot fail for ids, strings and numbers
+	body, _ := Encode(r) // cannot fail for ids, strings and numbers
 	return body
 }
 

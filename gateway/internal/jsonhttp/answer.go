@@ -29,7 +29,7 @@ func LimitAnswerTime(w http.ResponseWriter) {
 // Answer writes v as the JSON body and flushes it. After an error the client will not
 // receive the answer, or not all of it.
 func Answer(w http.ResponseWriter, code int, v any) error {
-	body, err := json.Marshal(v)
+	body, err := wire.Encode(v)
 	if err != nil {
 		return err
 	}

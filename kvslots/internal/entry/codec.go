@@ -142,7 +142,7 @@ func (c *codec) text(name string, v *string) {
 		c.data = append(append(c.data, *v...), '"')
 	}
 	c.unfit = c.unfit || *v == "" || strings.ContainsFunc(*v, func(r rune) bool {
-		return r < ' ' || r > '~' || strings.ContainsRune(`"\<>&`, r)
+		return r < ' ' || r > '~' || strings.ContainsRune(`"\`, r)
 	})
 }
 

@@ -72,7 +72,7 @@ func TestTicketEncoding(t *testing.T) {
 // wantEncoded returns a message with a value, which must be encoded as encoding/json does.
 func wantEncoded(t *testing.T, r *rand.Rand, key Key, v any) Message {
 	t.Helper()
-	want, err := json.Marshal(v)
+	want, err := encode(v)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package entry
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -47,11 +48,20 @@ func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message 
 	}
 	if m.Data = c.data; c.unfit {
 		var err error
-		if m.Data, err = json.Marshal(value); err != nil {
+		if m.Data, err = encode(value); err != nil {
 			panic(err) // cannot happen with the types of this package
 		}
 	}
 	return m
+}
+
+// encode returns v as JSON without escapes for HTML.
+func encode(v any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }
 
 // size returns about how many bytes the value takes.

@@ -73,7 +73,7 @@ const MaxOut = 48 << 10
 // OutSize returns how many bytes the list of what is out of service takes at most in an answer,
 // whose fields have longer names.
 func (v *ConfigValue) OutSize() int {
-	text, _ := json.Marshal(v.Out) // does not fail for texts and numbers
+	text, _ := encode(v.Out) // does not fail for texts and numbers
 	return len(text) + 16*len(v.Out)
 }
 

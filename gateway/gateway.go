@@ -162,6 +162,7 @@ func New(cfg Config) *Gateway {
 		for _, limiter := range []**rateLimiter{&g.limiter, &g.pages, &g.preflights} {
 			*limiter = newRateLimiter(cfg.RateLimit, cfg.RateBurst)
 		}
+		cfg.Lending.MayGuess = func(client netip.Addr) bool { return !g.limiter.decide(client).refused }
 	}
 	g.server = g.newServer()
 	return g

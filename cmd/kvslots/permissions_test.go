@@ -42,7 +42,7 @@ func recommended(t *testing.T) (url string) {
 // erase a lease, destroy a pool or delete the bucket.
 func TestRecommendedPermissions(t *testing.T) {
 	url := recommended(t)
-	p := startServe(t, map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"}, "--nats-url", url, "--nats-user", "kvslots")
+	p := startServe(t, map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"}, "--nats-url", url, "--nats-user", "kvslots", "--publish-events")
 	complaints := make(chan error, 1)
 	ann := connectNATS(t, url, nats.UserInfo("ann", "hunter3"), nats.CustomInboxPrefix("_INBOX_ann"),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
@@ -121,6 +121,12 @@ func TestRecommendedPermissions(t *testing.T) {
 	case err := <-complaints:
 		t.Errorf("the server complains of %v", err)
 	default:
+	}
+	if err := ann.Publish("kvslots.events.none.starts_over", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-complaints; !errors.Is(err, nats.ErrPermissionViolation) { // ann may not forge events
+		t.Error(err)
 	}
 	if logged := p.logs.String(); strings.Contains(logged, "ermissions ") {
 		t.Errorf("the gateway's permissions do not suffice:\n%s", logged)

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -267,7 +268,8 @@ var badRequest = wire.StatusOf(wire.ErrMalformed).Name
 func (x *exchange) admit(r request) bool {
 	if r.command == "auth" {
 		x.command = r.command
-		if x.admitted = x.server.cfg.Tokens.Accept("Bearer " + strings.TrimSpace(r.args)); x.admitted {
+		x.admitted = x.mayGuess() && x.server.cfg.Tokens.Accept("Bearer "+strings.TrimSpace(r.args))
+		if x.admitted {
 			_ = x.send(replyOK)
 			return true
 		}
@@ -279,6 +281,13 @@ func (x *exchange) admit(r request) bool {
 	case <-time.After(authPause):
 	}
 	return false
+}
+
+// mayGuess reports whether the client's rate allows it to send a token.
+func (x *exchange) mayGuess() bool {
+	may := x.server.cfg.Lending.MayGuess
+	remote, err := netip.ParseAddrPort(x.remote)
+	return may == nil || err != nil || may(remote.Addr())
 }
 
 func (x *exchange) serveCommand(c *command, r request) bool {

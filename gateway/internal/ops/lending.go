@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,10 @@ type Lending struct {
 	Waits       Waits       // the requests that wait
 	Connections Connections // of clients, over HTTP and TCP
 	Reads       Reads       // of lists and statistics
+
+	// MayGuess reports whether a client may send a token at --tcp-addr. The rate limit over HTTP
+	// decides it; nil: every client may. It is set before the first request.
+	MayGuess func(client netip.Addr) bool
 
 	// MaxWait is the longest wait that the store grants, for answers to name; 0 means
 	// kvslots.DefaultMaxWait. It is set before the first request.

@@ -36,7 +36,8 @@ type Serve struct {
 	tcpInsecure bool
 	autoRelease bool
 
-	maxConnections, maxConnectionsPerIP int
+	maxConnections          int
+	maxConnectionsPerIP     share // of connections
 	Waits                               gateway.WaitLimits
 	DrainWait                           time.Duration
 
@@ -96,6 +97,7 @@ func DefaultServe() *Serve {
 		functions: functions{prefix: forrst.DefaultPrefix, timeout: forrst.DefaultTimeout, forceRelease: true},
 
 		locksPerSession: share{1024, false}, locksPerIP: share{16384, false},
+		maxConnectionsPerIP:     share{50, true},
 		natsMaxConnectionsPerIP: share{50, true},
 
 		LogLevel:  "info",
@@ -123,7 +125,7 @@ func (s *Serve) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.tcpInsecure, "tcp-insecure", s.tcpInsecure, "accept every client at --tcp-addr, including those on other machines")
 	flags.BoolVar(&s.autoRelease, "auto-release-on-disconnect", s.autoRelease, "release what a connection at --tcp-addr holds when it is closed; otherwise it stays until its lease ends")
 	flags.Var(Number(&s.maxConnections, 0, math.MaxInt32), "max-connections", "maximum of connections over HTTP and at --tcp-addr; 0 means what the limit of open files allows")
-	flags.Var(Number(&s.maxConnectionsPerIP, 0, math.MaxInt32), "max-connections-per-ip", "maximum of such connections of each client address; 0 means no limit")
+	flags.Var(shareFlag(&s.maxConnectionsPerIP), "max-connections-per-ip", "maximum of such connections of each client address, as a number or as a percentage of --max-connections; 0 means no limit")
 	flags.Var(Number(&s.Waits.Total, 0, math.MaxInt32), "max-waiters-total", "maximum of requests that wait at this gateway; 0 means no limit")
 	flags.Var(Number(&s.store.MaxPoolWaiters, 0, math.MaxInt32), "max-waiters-per-pool", "maximum of requests that wait for each pool; 0 means no limit")
 	flags.Var(Number(&s.Waits.PerIP, 0, math.MaxInt32), "max-waiters-per-ip", "maximum of requests of each client address that wait at this gateway; 0 means no limit")

@@ -22,7 +22,7 @@ func (s *Serve) HTTP() gateway.Config {
 		RateBurst:   s.httpRateBurst,
 		CORSOrigins: splitList(s.httpOrigins),
 
-		MaxConnections: s.connections(), MaxConnectionsPerIP: s.maxConnectionsPerIP,
+		MaxConnections: s.connections(), MaxConnectionsPerIP: s.maxConnectionsPerIP.of(s.connections()),
 		TrustedProxies: s.proxies(),
 	}
 }

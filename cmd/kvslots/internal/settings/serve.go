@@ -36,10 +36,10 @@ type Serve struct {
 	tcpInsecure bool
 	autoRelease bool
 
-	maxConnections          int
-	maxConnectionsPerIP     share // of connections
-	Waits                               gateway.WaitLimits
-	DrainWait                           time.Duration
+	maxConnections      int
+	maxConnectionsPerIP share // of connections
+	Waits               gateway.WaitLimits
+	DrainWait           time.Duration
 
 	DataDir  string
 	MaxStore int64 // bytes

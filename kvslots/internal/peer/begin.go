@@ -41,7 +41,16 @@ func (r Return) begin(p *Peer, c *call) {
 	r.Held.end(c, entry.NoCause, Answer{Returned: true})
 }
 
-func (r Abandon) begin(p *Peer, c *call) { Return(r).begin(p, c) }
+// begin returns the lease. If the call is answered before that, the peer goes on, since no client
+// knows of the lease.
+func (r Abandon) begin(p *Peer, c *call) {
+	c.quit = quitFunc(func(why error) {
+		c.quit = nil
+		c.answer(Answer{Err: why})
+		p.reads.whenCurrent(nil, func() { r.purge(p.kernel) })
+	})
+	Return(r).begin(p, c)
+}
 
 func (r Evict) begin(p *Peer, c *call) {
 	c.effect = true

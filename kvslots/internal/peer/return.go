@@ -43,3 +43,10 @@ func ownerHash(owner string) string {
 	}
 	return entry.HashOf(entry.OfOwner, owner).String()
 }
+
+// purge purges the slot of a lease of which no client knows, if the view shows it.
+func (h *Held) purge(k *kernel) {
+	if s, err := h.find(k); err == nil {
+		k.writes.discard(rules.SlotKey(h.Pool, s.Position), s.Revision, nil)
+	}
+}

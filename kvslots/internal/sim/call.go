@@ -31,6 +31,7 @@ type call struct {
 	decided         Instant // when the peer answered it; the answer may wait for a flush then. 0 until then
 	end             Instant // 0 until it is answered
 	gaveUp          Instant // when the client canceled it; 0 if it has not
+	flushFailed     bool    // the answer is that of a failed flush
 	peerNoticedLoss bool    // the peer had noticed the last loss of data before the call
 	answer          peer.Answer
 	window          window
@@ -54,6 +55,7 @@ type facts struct {
 	marked        entry.Key // Await: the slot that was marked as seen during the call
 	mayBeIdle     bool      // the session may have ended before the call began
 	key           *requestKey
+	generation    uint64 // of the node, when the call was answered
 }
 
 // ask sends a request to a node. When the call is answered, ask calls then from an

@@ -57,6 +57,7 @@ type checker struct {
 	catchUps     catchUpChecker
 	marks        markChecker
 	caps         capChecker
+	abandoned    abandonedChecker
 	keys         map[entry.Hash]*requestKey
 	evictions    map[claimKey]bool // the leases that calls of Evict have named
 }
@@ -67,6 +68,7 @@ func newChecker(s *Simulation) *checker {
 	k.losses = lossChecker{checker: k}
 	k.catchUps = catchUpChecker{checker: k, brokenAt: map[*node]Instant{}}
 	k.marks = newMarkChecker(k)
+	k.abandoned = abandonedChecker{checker: k}
 	k.caps = capChecker{checker: k, usedAt: map[entry.Hash]Instant{}, shares: map[entry.Hash]share{}}
 	return k
 }
@@ -158,6 +160,7 @@ func (k *checker) answered(c *call) {
 		p.calls = slices.DeleteFunc(p.calls, func(other *call) bool { return other == c })
 	}
 	k.answeredError(c)
+	k.checkUnavailable(c)
 	k.answeredKey(c)
 	k.catchUps.answered(c)
 	k.answeredSession(c)
@@ -168,7 +171,7 @@ func (k *checker) answered(c *call) {
 	if _, confirms := c.request.(peer.Confirm); confirms {
 		k.confirmed(c)
 	}
-	k.checkAbandoned(c)
+	k.abandoned.answered(c)
 	k.checkStates(c)
 }
 

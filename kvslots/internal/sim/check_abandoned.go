@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -11,31 +12,58 @@ import (
 // for a borrow that ended in an error.
 const abandonedTime = 3 * time.Second
 
-// checkAbandoned fails the run if a borrow that was answered with an error leaves a claim or
-// a ticket in the stream, although its peer runs: nobody would return the slot.
-func (k *checker) checkAbandoned(c *call) {
+// abandonedChecker checks that no borrow that was answered with an error, and no Abandon,
+// leaves a claim or a ticket in the stream while its peer runs: no client would return the slot.
+type abandonedChecker struct {
+	*checker
+	calls []*call // that may have left something
+}
+
+// answered records a call that may leave something.
+func (k *abandonedChecker) answered(c *call) {
 	switch c.request.(type) {
 	case peer.Borrow, peer.Acquire:
+		if c.answer.Err == nil {
+			return
+		}
+	case peer.Abandon:
 	default:
 		return
 	}
-	s, n := k.s, c.node
-	if c.answer.Err == nil || n.peer == nil || n.closing {
+	if c.node.peer != nil && !c.node.closing {
+		c.facts.generation = c.node.generation
+		k.calls = append(k.calls, c)
+	}
+}
+
+// check looks at the calls that were answered so long ago, and so long after the last fault, that
+// what they have written must be gone.
+func (k *abandonedChecker) check() {
+	s := k.s
+	within := abandonedTime + 8*s.maxLatency() + s.plan.Grace
+	if from := s.now.Add(-within); s.faultState.settledAt(from) {
+		k.calls = slices.DeleteFunc(k.calls, func(c *call) bool {
+			if c.end <= from {
+				k.checkCall(c, within)
+			}
+			return c.end <= from
+		})
+	}
+}
+
+func (k *abandonedChecker) checkCall(c *call, within time.Duration) {
+	n := c.node
+	if n.peer == nil || n.closing || n.generation != c.facts.generation || k.mayReflectLoss(c) || !c.facts.key.endedWith(c) {
 		return
 	}
-	within := abandonedTime + 8*s.maxLatency()
-	if c.facts.key != nil {
-		within += s.plan.Grace
+	e := k.s.server.truth.pool(c.target.pool).leftOf(c.target.lease)
+	if r, abandons := c.request.(peer.Abandon); abandons && e != nil && e.Revision != r.Revision { // a repeat has resumed the lease
+		return
 	}
-	s.after(within, n.alive(func() {
-		if n.closing || n.pauses > 0 || !s.faultState.settledAt(c.end) || k.mayReflectLoss(c) || !c.facts.key.endedWith(c) {
-			return
-		}
-		if e := s.server.truth.pool(c.target.pool).leftOf(c.target.lease); e != nil {
-			s.fail("abandoned", "%v ago call %d of %s to %s was answered %v, and its entry is still in the stream: %s",
-				within, c.id, c.client, n.name(), c.answer.Err, describeEntry(e))
-		}
-	}))
+	if e != nil {
+		k.s.fail("abandoned", "%v ago call %d of %s to %s was answered %v, and its entry is still in the stream: %s",
+			k.s.now.Sub(c.end), c.id, c.client, n.name(), c.answer.Err, describeEntry(e))
+	}
 }
 
 // leftOf returns an entry that was written for a borrow, or nil.

@@ -21,7 +21,8 @@ type session struct {
 	endCalls    int     // number of calls that end it
 	uncertain   bool    // the server may have expired it early; nothing is known for certain
 	places      map[entry.Hash]*linePlace
-	unsure      map[entry.Hash]Instant // by pool: until when an Enqueue may take effect
+	unsure      map[entry.Hash]Instant       // by pool: until when an Enqueue may take effect
+	shortest    map[entry.Hash]time.Duration // by pool: the shortest ttl that an Enqueue has asked for
 }
 
 // lastUse is the last answer that used a session. The peer that gave it refreshes the session
@@ -38,7 +39,7 @@ const clockMargin = 100 * time.Millisecond
 func (k *checker) session(hash entry.Hash) *session {
 	s := k.sessions[hash]
 	if s == nil {
-		s = &session{hash: hash, endingSince: never, goneSince: never, places: map[entry.Hash]*linePlace{}, unsure: map[entry.Hash]Instant{}}
+		s = &session{hash: hash, endingSince: never, goneSince: never, places: map[entry.Hash]*linePlace{}, unsure: map[entry.Hash]Instant{}, shortest: map[entry.Hash]time.Duration{}}
 		k.sessions[hash] = s
 	}
 	return s
@@ -182,6 +183,9 @@ func (s *session) place(pool entry.Hash) *linePlace {
 func (k *checker) beginLinePlace(c *call) {
 	switch c.request.(type) {
 	case peer.Enqueue, peer.Await:
+		if asked := c.facts.session.shortest; c.target.ttl > 0 && (asked[c.target.pool] == 0 || c.target.ttl < asked[c.target.pool]) {
+			asked[c.target.pool] = c.target.ttl
+		}
 		p := c.facts.session.place(c.facts.pool.id)
 		if c.facts.place = *p; k.enqueues(c) || k.s.now < c.facts.session.unsure[c.facts.pool.id] {
 			c.facts.place.state = placeUnknown

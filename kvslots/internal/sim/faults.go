@@ -30,13 +30,14 @@ const (
 	loseAcks                   // acknowledgements to a peer are lost, while its feed goes on
 	stepDown                   // the leader steps down
 	isolateServer              // a server is cut off from the others, which may be the leader
+	longStall                  // a peer's writes are delayed for about as long as a presence lives
 	faults
 )
 
 var faultNames = [faults]string{
 	"cut-link", "stall-link", "pause-peer", "suspend-peer", "kill-peer", "close-peer", "lose-reading", "refuse-reading", "slow-feed",
 	"change-leader", "leader-gap", "step-clock", "kill-server", "lose-tail", "purge-stream", "delete-stream", "compact-blocks", "outage", "roll-back",
-	"lose-burst", "stop-feed", "lose-acks", "step-down", "isolate-server",
+	"lose-burst", "stop-feed", "lose-acks", "step-down", "isolate-server", "long-stall",
 }
 
 func (f fault) String() string { return faultNames[f] }
@@ -87,7 +88,8 @@ var episodes [faults]func(*Simulation)
 
 func init() {
 	episodes = [faults]func(*Simulation){
-		cutLink: (*Simulation).cutLink, stallLink: (*Simulation).stallLink,
+		cutLink:     (*Simulation).cutLink,
+		stallLink:   func(s *Simulation) { s.stallLink(100*time.Millisecond, 9*time.Second) },
 		pausePeer:   func(s *Simulation) { s.pausePeer(false) },
 		suspendPeer: func(s *Simulation) { s.pausePeer(true) },
 		killPeer:    (*Simulation).killPeer, closePeer: (*Simulation).closePeer,
@@ -98,6 +100,7 @@ func init() {
 		compactBlocks: (*Simulation).compactBlocks, outage: (*Simulation).outage, rollBack: (*Simulation).rollBack,
 		loseBurst: (*Simulation).loseBurst, stopFeed: (*Simulation).stopFeed, loseAcks: (*Simulation).loseAcks,
 		stepDown: (*Simulation).stepDown, isolateServer: (*Simulation).isolateServer,
+		longStall: func(s *Simulation) { s.stallLink(6*time.Second, 20*time.Second) },
 	}
 }
 
@@ -131,9 +134,9 @@ func (s *Simulation) cutLink() {
 	s.episode(between(s.rng, 20*time.Millisecond, 12*time.Second), n.alive(n.link.reconnect))
 }
 
-func (s *Simulation) stallLink() {
+func (s *Simulation) stallLink(from, to time.Duration) {
 	l := s.anyNode().link
-	d := between(s.rng, 100*time.Millisecond, 9*time.Second)
+	d := between(s.rng, from, to)
 	l.stalledUntil = max(l.stalledUntil, s.now.Add(d))
 	s.episode(d, func() {})
 }

@@ -28,7 +28,7 @@ func (n *node) flush(c *call, a peer.Answer) {
 	s.at(n.flushedAt, n.alive(func() {
 		n.input(func(p *peer.Peer, now Instant) {
 			given := a
-			if fails {
+			if c.flushFailed = fails; fails {
 				p.Untold(&a, peer.ErrUnavailable, now)
 			} else {
 				p.Told(&a, now)

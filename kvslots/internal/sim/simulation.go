@@ -95,7 +95,9 @@ func (s *Simulation) runUntil(end Instant) {
 // finish waits until all faults are over and all clients have finished, and then until
 // the last lease and session must have ended.
 func (s *Simulation) finish() {
-	s.faultState.disturb(s.now)
+	if !s.plan.FaultFree() {
+		s.faultState.disturb(s.now)
+	}
 	s.ending = true
 	for s.failed == nil && s.faultState.active > 0 {
 		s.runUntil(s.now.Add(time.Second))

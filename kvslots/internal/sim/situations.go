@@ -17,7 +17,7 @@ var lateViewSituations = []func(*rand.Rand, *Plan){skippedConfigurations, unseen
 
 // rareSituations are situations that need several faults or writes at one moment. A tenth of
 // the seeds use one of them.
-var rareSituations = []func(*rand.Rand, *Plan){loadsAfterSteps, slowWaits}
+var rareSituations = []func(*rand.Rand, *Plan){loadsAfterSteps, slowWaits, claimsOutlivePresences}
 
 // prepareBusy changes the plan to short runs with frequent, short requests. The caller
 // adds clients of the kinds that it needs.
@@ -244,5 +244,18 @@ func slowWaits(r *rand.Rand, p *Plan) {
 	p.Net.Uplink, p.Net.LoseLeave = between(r, time.Millisecond, 200*time.Millisecond), 0.95*r.Float64()
 	p.Net.Spikes = 0.2 * r.Float64()
 	onlyFaults(p, 4+8*r.Float64(), stallLink, slowFeed, stopFeed, cutLink)
+	p.Flush, p.Feed = FlushPlan{}, FeedPlan{}
+}
+
+// claimsOutlivePresences has writes that are delayed for about as long as a presence lives, and
+// leases that last so long that a claim without a caller is still there when all is quiet.
+func claimsOutlivePresences(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
+	p.Length = between(r, time.Minute, 2*time.Minute)
+	c := &p.Clients
+	c.Pool, c.Session, c.Count, c.Names = 3+r.IntN(6), r.IntN(6), 2+r.IntN(5), 2
+	c.TTL, c.Idle = between(r, 30*time.Second, 2*time.Minute), 15*time.Second
+	fastNetwork(p)
+	onlyFaults(p, 1+2*r.Float64(), longStall)
 	p.Flush, p.Feed = FlushPlan{}, FeedPlan{}
 }

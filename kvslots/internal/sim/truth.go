@@ -325,6 +325,9 @@ func (t *truth) slot(p *poolTruth, e *entry.Entry) {
 		if e.Slot.Fence != 0 && t.holds(p, e) {
 			t.renewals[claimKey{e.Key, e.Slot.Fence}] = t.s.now
 		}
+		if key := t.s.check.keys[e.Slot.Request]; key != nil {
+			key.until = t.s.now.Add(e.Slot.TTL.Duration())
+		}
 		p.setSlot(e)
 	}
 	if before != nil && (e.Marker || e.Slot.Lease != before.Slot.Lease) {

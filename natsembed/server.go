@@ -298,6 +298,7 @@ func (s *Server) connect(key nkey, opts []nats.Option) (*nats.Conn, error) {
 		nats.Name(serverName),
 		nats.InProcessServer(s),
 		nats.Timeout(listener.ConnectTimeout),
+		nats.FlusherTimeout(0), // a deadline of a net.Pipe takes a timer and a channel for each write
 		key.option(),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),

@@ -92,7 +92,7 @@ func (s *Server) Reload(change func(*server.Options)) {
 // test.
 func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
 	s.t.Helper()
-	opts = append([]nats.Option{nats.InProcessServer(s.Server)}, opts...)
+	opts = append([]nats.Option{nats.InProcessServer(s.Server), nats.FlusherTimeout(0)}, opts...) // as natsembed connects
 	nc, err := nats.Connect("", opts...)
 	if err != nil {
 		s.t.Fatal(err)

@@ -39,7 +39,7 @@ func (c *codec) slot(v *SlotValue) {
 	c.hash(`"origin":"`, &v.Origin)
 	c.hash(`"request":"`, &v.Request)
 	c.span(`"asked_ms":`, &v.Asked)
-	c.end(fits(v) && !v.Claimer.IsZero()) // encoding/json writes a claimer that is zero
+	c.end(v.check() == nil && !v.Claimer.IsZero()) // encoding/json writes a claimer that is zero
 }
 
 func (c *codec) ticket(v *TicketValue) {
@@ -58,11 +58,8 @@ func (c *codec) ticket(v *TicketValue) {
 	c.hash(`"request":"`, &v.Request)
 	c.hash(`"waiter":"`, &v.Waiter)
 	c.text(`"label":"`, &v.Label)
-	c.end(fits(v))
+	c.end(v.check() == nil)
 }
-
-// fits reports whether a value is valid.
-func fits[V any, P checked[V]](v *V) bool { return P(v).check() == nil }
 
 func (c *codec) end(valid bool) {
 	if !c.reading {

@@ -123,7 +123,7 @@ func TestParseLife(t *testing.T) {
 func TestMessage(t *testing.T) {
 	purge := NewPurge(ParseKey("p."+idA+".s.3"), 5, 1500*time.Millisecond)
 	purge.Cause, purge.Owner = Expired, "x"
-	purge.Remember(9, Hash{})
+	purge.Fenced = 9
 	barrier := NewMessage(ParseKey("b."+idA), BarrierValue{}, 5, 2*time.Second)
 	for m, mark := range map[*Message]Mark{&purge: {Fenced: 9, Cause: Expired, Owner: "x"}, &barrier: {}} {
 		for _, stamp := range []uint64{0, 7} {

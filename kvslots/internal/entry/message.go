@@ -20,15 +20,14 @@ const (
 // Message is one write to the bucket, before it is sent.
 type Message struct {
 	Key      Key
-	Data     []byte // the value without what Value adds
+	Data     []byte // the value without what Value adds; of a purge none
 	Marker   bool   // a purge: the key is free afterwards
 	Expect   Expect
 	Revision uint64
 	TTL      time.Duration // how long the message stays in the bucket; 0: for ever
 	Outlives int64         // see Entry.Outlives
 	Author   uint64        // see Entry.Author
-	Owner    string        // see Mark
-	Cause    Cause         // see Mark
+	Mark                   // of a purge
 }
 
 // NewMessage returns the message that writes a value to a key whose last
@@ -98,7 +97,8 @@ func (m *Message) Headers(set func(name, value string)) {
 // FormatTTL returns the value of HeaderTTL. It rounds up to whole seconds, since
 // NATS rounds down.
 func FormatTTL(d time.Duration) string {
-	return strconv.FormatInt(int64(wholeSeconds(d)/time.Second), 10) + "s"
+	var text [20]byte // strconv.FormatInt and + would allocate twice
+	return string(append(strconv.AppendInt(text[:0], int64(wholeSeconds(d)/time.Second), 10), 's'))
 }
 
 func wholeSeconds(d time.Duration) time.Duration {

@@ -15,8 +15,8 @@ func (m *Message) Value(dst []byte) []byte {
 	c := codec{data: dst}
 	c.stamp(&m.Author, &m.Outlives)
 	if m.Marker {
-		cause := m.Cause
-		c.why(&cause, &m.Owner)
+		mark := m.Mark
+		c.mark(&mark)
 	}
 	switch {
 	case len(m.Data) == 0 && c.begun:
@@ -40,31 +40,19 @@ func (c *codec) stamp(author *uint64, outlives *int64) {
 	*outlives = int64(until)
 }
 
-// Remember sets what the marker of a purge says about the key: see Mark.
-func (m *Message) Remember(fenced uint64, origin Hash) {
-	c := codec{data: make([]byte, 0, 64)}
-	if c.memory(&fenced, &origin); c.begun {
-		m.Data = append(c.data, '}')
-	}
-}
-
-func (c *codec) memory(fenced *uint64, origin *Hash) {
-	c.number(`"fence":`, fenced)
-	c.hash(`"origin":"`, origin)
-}
-
-func (c *codec) why(cause *Cause, owner *string) {
-	text := cause.String()
-	c.text(`"cause":"`, &text)
-	c.text(`"owner":"`, owner)
-	*cause = parseCause(text)
+func (c *codec) mark(m *Mark) {
+	cause := m.Cause.String()
+	c.text(`"cause":"`, &cause)
+	c.text(`"owner":"`, &m.Owner)
+	c.number(`"fence":`, &m.Fenced)
+	c.hash(`"origin":"`, &m.Origin)
+	m.Cause = parseCause(cause)
 }
 
 // decodeMark decodes the rest of a marker's value, whose stamp c has read. The markers of the
 // server, and those of other programs, say nothing.
 func decodeMark(c codec) (m Mark) {
-	c.why(&m.Cause, &m.Owner)
-	c.memory(&m.Fenced, &m.Origin)
+	c.mark(&m)
 	if c.end(len(m.Owner) <= MaxLabel); c.unfit {
 		return Mark{}
 	}

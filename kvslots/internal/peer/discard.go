@@ -50,9 +50,9 @@ func (k *kernel) purge(key entry.Key, revision uint64) entry.Message {
 		k.view.Outlive(&m)
 	}
 	if key.Kind == entry.Slot {
-		m.Remember(k.view.Fenced(), entry.Hash{})
+		m.Fenced = k.view.Fenced()
 	} else {
-		m.Remember(0, k.view.OriginOf(key))
+		m.Origin = k.view.OriginOf(key)
 	}
 	return m
 }

@@ -10,31 +10,32 @@ import (
 
 // await is a call of Await: it waits for the slot that a session has enqueued for.
 type await struct {
-	p        *enqueued
-	call     *call
-	pool     *poolState
-	session  entry.Hash
-	place    uint64 // of the ticket that it waits with; 0: none was seen
-	lock     bool
-	certain  bool   // the view has been live and as new as the latest call of look
-	why      error  // why the call ends without a slot; nil while it waits
-	hasLeft  bool   // this call has taken the ticket out of the line
-	marked   bool   // this call has cleared Unseen in the slot, or is clearing it: see markSeen
-	markedBy uint64 // the author number of the write that clears it
-	busy     bool   // a write is under way
-	freeing  bool   // free was called
-	expiry   timer
+	p       *enqueued
+	call    *call
+	pool    *poolState
+	session entry.Hash
+	lock    bool
+	place   uint64 // of the ticket that it found first; 0: none
+	certain bool   // the view has been live and as new as the call
+	why     error  // why the call ends without a slot; nil while it waits
+	none    error  // the answer if the session has neither a slot nor a ticket
+	mark    uint64 // the author number of the write that clears Unseen in the slot, unless it was refused: see markSeen
+	busy    bool   // a write is under way
+	expiry  timer
 }
 
 func (p *enqueued) await(c *call, r Await) {
-	a := &await{p: p, call: c, pool: p.of(r.Pool), session: r.Session, lock: r.Lock}
+	a := &await{p: p, call: c, pool: p.of(r.Pool), session: r.Session, lock: r.Lock, none: ErrNotEnqueued}
 	p.awaits[a.key()] = append(p.awaits[a.key()], a)
 	a.pool.users++
 	c.bound(p.now.Add(r.Wait + patience))
-	c.reload, c.quit = a.look, quitFunc(a.stop)
+	c.reload, c.quit = a.step, quitFunc(a.stop)
 	a.expiry.fire = func() { a.stop(ErrNoSlot) }
 	p.timers.start(&a.expiry, p.now.Add(r.Wait))
-	a.look()
+	p.reads.whenCurrent(c, func() {
+		a.certain = true
+		a.step()
+	})
 }
 
 func (a *await) key() sessionPool { return sessionPool{a.pool.id, a.session} }
@@ -46,7 +47,7 @@ func (a *await) stop(why error) {
 	case errors.Is(why, ErrClosed), errors.Is(why, ErrUnavailable):
 		a.end(Answer{Err: why})
 	case a.why != nil: // it is leaving the line already, with the first reason
-	case errors.Is(why, ErrPlaceKept) && a.busy && a.marked: // the call is about to be answered with the slot
+	case errors.Is(why, ErrPlaceKept) && a.busy && a.mark != 0: // the call is about to be answered with the slot
 	case errors.Is(why, ErrPlaceKept):
 		a.end(Answer{Err: why})
 	default:
@@ -71,18 +72,9 @@ func (a *await) end(answer Answer) {
 	a.call.quit = nil
 	a.call.answer(answer)
 	ps.mark()
-	if (a.why != nil || a.markedBy != 0) && (errors.Is(answer.Err, ErrUnavailable) || errors.Is(answer.Err, ErrClosed)) {
+	if (a.why != nil || a.mark != 0) && (errors.Is(answer.Err, ErrUnavailable) || errors.Is(answer.Err, ErrClosed)) {
 		a.free(func() {})
 	}
-}
-
-// look calls step when the view is live and as new as now.
-func (a *await) look() {
-	a.certain = false
-	a.p.reads.whenCurrent(a.call, func() {
-		a.certain = true
-		a.step()
-	})
 }
 
 // changed schedules the awaits of a session in a pool, because its ticket or
@@ -93,76 +85,62 @@ func (p *enqueued) changed(pool, session entry.Hash) {
 	}
 }
 
+// found returns what has become of the Enqueue that the call waits for. The session may have
+// enqueued again since, or under other terms.
+func (a *await) found() rules.Enqueued {
+	pool := a.p.view.Pool(a.pool.id)
+	e := a.p.view.EnqueuedIn(pool, a.session)
+	if pool.Exists() && pool.Terms().Lock != a.lock && e.Status != rules.Spent {
+		return rules.Enqueued{}
+	}
+	if a.place = cmp.Or(a.place, e.Place()); e.Place() != a.place {
+		return rules.Enqueued{}
+	}
+	return e
+}
+
 // step does what the status of the session's ticket or slot calls for, in a live view.
 func (a *await) step() {
 	if a.busy || !a.certain || !a.call.isOpen() {
 		return
 	}
-	pool := a.p.view.Pool(a.pool.id)
-	e := a.p.view.EnqueuedIn(pool, a.session)
-	if pool.Exists() && pool.Terms().Lock != a.lock && e.Status != rules.Spent { // a session may have enqueued under other terms
-		e = rules.Enqueued{}
-	}
-	if a.place = cmp.Or(a.place, e.Place()); e.Place() != a.place { // of a later Enqueue
-		e = rules.Enqueued{}
-	}
-	alive := a.p.view.Alive(a.session)
-	switch {
-	case !alive:
+	switch e := a.found(); {
+	case !a.p.view.Alive(a.session):
 		a.end(Answer{Err: ErrSessionGone})
+	case e.Status == rules.NotEnqueued:
+		a.end(Answer{Err: a.none})
 	case e.Status == rules.Unserved: // no caller was answered, and the ticket stands again
 		a.busy = true
-		a.p.writes.discard(rules.SlotKey(a.pool.id, e.Slot.Position), e.Slot.Revision, func(resolution) {
-			a.busy = false
-			a.look()
-		})
-	case e.Status == rules.NotEnqueued && a.hasLeft:
-		a.end(Answer{Err: a.why})
-	case e.Status == rules.NotEnqueued && a.marked: // the lease was granted, and ended before the answer
-		a.end(Answer{Err: ErrLeaseExpired})
-	case e.Status == rules.NotEnqueued:
-		a.end(Answer{Err: ErrNotEnqueued})
+		a.p.writes.discard(rules.SlotKey(a.pool.id, e.Slot.Position), e.Slot.Revision, func(resolution) { a.goOn() })
 	case e.Status == rules.Spent:
-		a.consume(e.Ticket, func() { a.marked = true }) // step answers ErrLeaseExpired next, unless the session has ended
+		a.consume(e.Ticket, ErrLeaseExpired)
 	case e.Status == rules.Served && e.Slot.InDoubt(a.p.now):
-		a.p.after(failurePause, a.step)
+		a.call.after(failurePause, a.step)
 	case e.Status == rules.Served && a.gaveUp():
 		a.decline(e.Slot)
 	case e.Status == rules.Served:
-		a.markSeen(e)
+		a.markSeen(e.Slot)
 	case a.why != nil:
-		a.consume(e.Ticket, func() { a.hasLeft = true })
-	case e.Ticket != nil && e.Ticket.Value.Peer != a.p.self.id && e.Ticket.Stands():
+		a.consume(e.Ticket, a.why)
+	case e.Ticket.Value.Peer != a.p.self.id && e.Ticket.Stands():
 		a.busy = true
-		a.p.adopt(e.Ticket, func() {
-			a.busy = false
-			a.step()
-		})
+		a.p.adopt(e.Ticket, a.goOn)
 	}
 }
 
-// consume purges the session's ticket, calls then if the purge was written, and calls
-// look.
-func (a *await) consume(t *rules.Ticket, then func()) {
-	a.put(a.p.purge(t.Key, t.Revision), func(r resolution) {
-		if r.result == written {
-			then()
-		}
-		a.look()
-	})
+// goOn is called when a write has an outcome: the view shows what it was.
+func (a *await) goOn() {
+	a.busy = false
+	a.step()
 }
 
-// put sends a message for an await, which is busy until the outcome is known.
-func (a *await) put(m entry.Message, then func(resolution)) *write {
+// consume purges the session's ticket. Then the answer is none, unless the ticket was served before.
+func (a *await) consume(t *rules.Ticket, none error) {
 	a.busy = true
-	return a.p.writes.put(m, func(r resolution) {
-		a.busy = false
-		if r.result == written || r.result == refused {
-			then(r)
-		} else {
-			a.end(Answer{Err: ErrUnavailable})
-		}
-	})
+	a.call.put(a.p.purge(t.Key, t.Revision), func(resolution) {
+		a.none = none
+		a.goOn()
+	}, a.goOn)
 }
 
 // decline returns a slot that was granted after the caller had gone. It keeps a slot
@@ -180,15 +158,13 @@ func (a *await) decline(s *rules.Slot) {
 // for the ticket, except one that another await has marked as seen. It calls done when none
 // is left. No caller waits for these purges, so they are repeated if they are refused.
 func (a *await) free(done func()) {
-	if a.freeing || a.place == 0 {
-		return
+	if a.place != 0 {
+		a.p.reads.whenLive(func() { a.freeNext(done) })
 	}
-	a.freeing = true
-	a.p.reads.whenLive(func() { a.freeNext(done) })
 }
 
 func (a *await) freeNext(done func()) {
-	again := func(resolution) { a.p.reads.whenLive(func() { a.freeNext(done) }) }
+	again := func(resolution) { a.free(done) }
 	pool, session := a.p.view.Pool(a.pool.id), a.p.view.Session(a.session)
 	if pool != nil && session != nil {
 		if t := pool.Ticket(a.place); t != nil {
@@ -196,7 +172,7 @@ func (a *await) freeNext(done func()) {
 			return
 		}
 		for _, s := range session.Slots {
-			if s.Pool == pool && s.Value.Ticket == a.place && (s.Value.Unseen || s.Author == a.markedBy) {
+			if s.Pool == pool && s.Value.Ticket == a.place && (s.Value.Unseen || s.Author == a.mark) {
 				a.p.writes.discard(rules.SlotKey(pool.ID, s.Position), s.Revision, again)
 				return
 			}
@@ -206,52 +182,25 @@ func (a *await) freeNext(done func()) {
 }
 
 // markSeen clears Unseen in the session's slot, which restarts the lease's ttl. From
-// then on the peer that claimed the slot cannot withdraw its claim.
-func (a *await) markSeen(e rules.Enqueued) {
-	s := e.Slot
+// then on the peer that claimed the slot cannot withdraw its claim, and no other await answers with it.
+func (a *await) markSeen(s *rules.Slot) {
 	if s.Ended(a.p.now) || s.Expiring(a.p.now) || s.UnseenOver(a.p.now) {
 		return // the slot is about to be purged, which calls step again
 	}
-	key, value, sent := rules.SlotKey(a.pool.id, s.Position), s.Value, a.p.now
+	value, sent := s.Value, a.p.now
 	value.Unseen, value.Fence, value.TTL = false, s.Fence, max(value.Asked, value.TTL) // a repeat has written what was left
-	w := a.put(a.p.value(key, value, s.Revision, value.TTL.Duration()), func(r resolution) {
-		if r.result == refused { // if another await has marked the slot, that one answers with it or frees it
-			a.marked, a.markedBy = false, 0
-			a.look()
-			return
-		}
-		a.leaveAndGrant(key, value, sent)
-	})
-	if value.Ticket != 0 { // otherwise the answer to Enqueue had the token
-		a.marked, a.markedBy = true, w.msg.Author
-	}
+	h := Held{Pool: a.pool.id, Lease: value.Lease, Session: a.session, Fence: s.Fence}
+	a.busy = true
+	a.mark = a.call.put(a.p.value(rules.SlotKey(h.Pool, s.Position), value, s.Revision, value.TTL.Duration()), func(resolution) {
+		a.none = ErrLeaseExpired
+		h.withLease(a.call, func(s *rules.Slot) { a.grant(s, sent) }, func(error) { a.goOn() })
+	}, func() {
+		a.mark = 0
+		a.goOn()
+	}).msg.Author
 }
 
-// leaveAndGrant purges the session's ticket and then answers with the lease, which the
-// session may return at once.
-func (a *await) leaveAndGrant(key entry.Key, value entry.SlotValue, sent Instant) {
-	s := a.p.view.Pool(key.Pool).Slot(key.N)
-	if s == nil || !s.Live() || s.Value.Lease != value.Lease || s.Value.Unseen {
-		a.look()
-		return
-	}
-	t := leftTicket(s)
-	if t == nil {
-		a.grant(s, sent)
-		return
-	}
-	revision := s.Revision
-	a.put(a.p.purge(t.Key, t.Revision), func(r resolution) {
-		if r.result == refused { // another peer may have adopted the ticket meanwhile
-			a.leaveAndGrant(key, value, sent)
-		} else if s := a.p.view.Pool(key.Pool).Slot(key.N); s == nil || s.Revision != revision || !s.Live() {
-			a.look() // the lease or the session has ended
-		} else {
-			a.grant(s, sent)
-		}
-	})
-}
-
+// grant answers with a lease whose ticket has left the line, since the session may return it at once.
 func (a *await) grant(s *rules.Slot, sent Instant) {
 	if a.gaveUp() {
 		a.decline(s)

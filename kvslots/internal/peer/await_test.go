@@ -238,3 +238,27 @@ func TestTicketPurgedUnanswered(t *testing.T) {
 		}
 	}
 }
+
+// While a wait goes on, other gateways take its ticket out of the line and enqueue the session
+// again. The view shows only the later ticket, since a catch-up skips what was overwritten. The
+// wait took that out of the line, too, when its time was over.
+func TestAwaitLeavesOnlyItsOwnTicket(t *testing.T) {
+	h := newHarness(t)
+	on, session := h.enqueued()
+	key := rules.EnqueuedKey(on.Pool, session)
+	waits := h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Second})
+	purge := entry.NewPurge(key, h.stands[key], rules.MarkerTTL)
+	purged := h.store(&purge)
+	value := entry.TicketValue{
+		Lease: h.hash(), Generation: h.generation(on.Pool), Peer: h.hash(),
+		TTL: entry.Span(time.Hour), Nonce: h.hash(), Wait: entry.Span(rules.EnqueuedLife),
+	}
+	next := entry.NewMessage(key, value, purged.Revision, rules.EnqueuedLife+rules.Guard)
+	enqueued := h.store(&next)
+	h.feed(enqueued)
+	h.pass(2 * time.Second)
+	h.wantError(waits, peer.ErrNotEnqueued)
+	if h.stands[key] != enqueued.Revision {
+		t.Error("the ticket of the later Enqueue was purged")
+	}
+}

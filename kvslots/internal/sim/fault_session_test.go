@@ -161,34 +161,6 @@ func TestFault23NotEnqueuedAfterQueued(t *testing.T) {
 	}
 }
 
-// A wait whose client had hung up took the session's next ticket out of the line, too: the
-// client enqueued again at another peer while the answer to the ticket's purge was lost.
-func TestAwaitLeavesOnce(t *testing.T) {
-	s := newScript(t, 2)
-	on := named("lock", 1, true)
-	holder, session := s.newSession(1, time.Hour), s.newSession(1, time.Hour)
-	held := s.must(1, s.acquire(on, holder, 5*time.Minute, 0)).Grant
-	s.must(1, s.enqueue(on, session, 5*time.Minute))
-	waits := s.begin(0, await(on, session, 10*time.Second))
-	s.pass(100 * time.Millisecond)
-	s.plan.Net.LoseAck = 1
-	waits.giveUp(errHungUp)
-	s.pass(100 * time.Millisecond)
-	s.plan.Net.LoseAck = 0
-	if waits.end != 0 {
-		t.Fatal("the wait is answered")
-	}
-	if a := s.must(1, s.enqueue(on, session, 5*time.Minute)); !a.Queued {
-		t.Fatalf("%s, not queued", describeAnswer(&a))
-	}
-	s.pass(2 * time.Second)
-	waits = s.begin(1, await(on, session, 10*time.Second))
-	s.must(1, releaseOf(on, holder, held))
-	if a := s.answer(waits); a.Err != nil {
-		t.Fatalf("what was queued came to %v\n%s", a.Err, s.events())
-	}
-}
-
 // A session that had enqueued, was granted the lock and did not wait in time, was
 // refused as not_enqueued instead of lease_expired.
 func TestFault23LeaseExpired(t *testing.T) {

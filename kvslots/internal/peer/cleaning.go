@@ -16,7 +16,7 @@ func (p *Peer) cleanUp() {
 	}
 	p.view.Forget(p.now)
 	for _, d := range p.view.Due(dueRetry, dueBatch, p.now) {
-		if p.purging[d.Key] == d.Revision {
+		if p.writes.isWritingOver(d.Key, d.Revision) {
 			continue
 		}
 		switch {

@@ -25,14 +25,12 @@ func (ws *writes) discard(key entry.Key, revision uint64, done func(resolution))
 func (ws *writes) discardAs(m entry.Message, done func(resolution)) {
 	ws.discarding++
 	view := ws.k.view
-	put(&ws.k.purging, m.Key, m.Revision)
 	ws.putIn(&ws.queues[discards], m, func(r resolution) {
 		ws.discarding--
 		if r.result == unknown && r.revision == 0 && ws.k.view == view {
 			ws.discardAs(m, done)
 			return
 		}
-		ws.k.purgeEnded(m.Key, m.Revision)
 		if done != nil {
 			done(r)
 		}
@@ -99,11 +97,4 @@ func (w *write) fenceOff() {
 	m.TTL = max(m.TTL, w.msg.TTL+unseenLife)
 	m.Outlives = max(m.Outlives, w.k.view.Time.Add(w.msg.TTL+unseenLife).UnixMilli())
 	w.k.writes.discardAs(m, nil)
-}
-
-// purgeEnded records that no purge of a key at a revision is under way any more.
-func (k *kernel) purgeEnded(key entry.Key, revision uint64) {
-	if k.purging[key] == revision {
-		delete(k.purging, key)
-	}
 }

@@ -18,18 +18,18 @@ func (p *pools) expire(d rules.DueKey) {
 		p.writes.discardAs(m, done)
 		return
 	}
+	if p.writes.isWritingOver(t.Key, t.Revision) {
+		return
+	}
 	leaves := p.purge(t.Key, t.Revision)
 	if s.Value.Unseen {
 		value := t.Value
 		value.Spent, value.Place = true, t.Place
 		leaves = p.value(t.Key, value, t.Revision, rules.EnqueuedLife)
 	}
-	put(&p.purging, d.Key, d.Revision)
 	p.writes.put(leaves, func(r resolution) {
-		if r.result == written {
+		if r.result == written { // otherwise cleanUp tries again
 			p.writes.discardAs(m, done)
-		} else { // cleanUp tries again
-			p.purgeEnded(d.Key, d.Revision)
 		}
 	})
 }

@@ -47,7 +47,7 @@ func (n *names) writeConfig(m entry.Message, done func()) {
 }
 
 // setsConfig reports whether this peer is writing the configuration of a pool.
-func (p *pools) setsConfig(id entry.Hash) bool { return p.writes.byKey[rules.ConfigKey(id)] != nil }
+func (p *pools) setsConfig(id entry.Hash) bool { return p.writes.isWriting(rules.ConfigKey(id)) }
 
 // restore ends a closing: slots may be taken again.
 func (n *names) restore(pool *rules.Pool) {

@@ -35,7 +35,6 @@ type kernel struct {
 	reads    reads
 	self     presence
 	calls    calls
-	purging  map[entry.Key]uint64    // keys whose purge is under way, and the revision that it expects
 	stopping bool                    // Close was called
 	untold   map[entry.Hash]struct{} // leases with request keys of which no caller was told, until their purges
 	watched  bool                    // see Watch

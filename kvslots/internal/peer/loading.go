@@ -27,7 +27,6 @@ func (k *kernel) newView() {
 	k.feed.check = check{}
 	k.self.revision = 0
 	k.reads.restart()
-	k.purging = nil
 	k.above.restart()
 	k.writes.sendAgain() // ends the writes that were sent under the previous view
 }

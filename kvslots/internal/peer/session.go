@@ -35,7 +35,6 @@ type sessionState struct {
 	id      entry.Hash
 	calls   []*call
 	used    Instant // when a client last used it at this peer
-	writing bool
 	timer   timer
 }
 
@@ -133,7 +132,7 @@ func (ss *sessionState) attend() {
 		ss.forget()
 		return
 	}
-	if ss.s.feed.mode != live || ss.writing {
+	if ss.s.feed.mode != live || ss.s.writes.isWriting(rules.SessionKey(ss.id)) {
 		due = max(due, ss.s.now.Add(tau/8))
 	}
 	if due > ss.s.now {
@@ -145,7 +144,7 @@ func (ss *sessionState) attend() {
 
 // forget drops the state of a session without pending work.
 func (ss *sessionState) forget() {
-	if len(ss.calls) == 0 && !ss.writing && ss.s.byID[ss.id] == ss {
+	if len(ss.calls) == 0 && !ss.s.writes.isWriting(rules.SessionKey(ss.id)) && ss.s.byID[ss.id] == ss {
 		ss.s.timers.stop(&ss.timer)
 		delete(ss.s.byID, ss.id)
 	}
@@ -164,14 +163,14 @@ func (ss *sessionState) refresh(s *rules.Session) {
 	// The end in the view may be later than the promised one. Do not move it back.
 	ends := min(max(ss.used.Add(idle), s.Ends), ss.s.now.Add(idle))
 	value.Idled = entry.Span(min(idle-ends.Sub(ss.s.now), idle-time.Millisecond).Truncate(time.Millisecond))
-	ss.writing = true
 	sentAt := ss.s.now
 	w := ss.s.writes.put(ss.s.value(key, value, s.Revision, value.Left()), func(r resolution) {
-		ss.writing = false
 		if s := ss.s.view.Session(ss.id); r.result == written && s.Alive() {
 			s.Promise(sentAt.Add(value.Left()))
 		}
-		ss.attend()
+		if ss.s.byID[ss.id] == ss {
+			ss.attend()
+		}
 	})
 	w.repeatEvery(min(idle/16, refreshMost))
 }

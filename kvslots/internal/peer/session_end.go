@@ -29,10 +29,9 @@ func (p *sessions) expire(d rules.DueKey) {
 	if d.Key == p.self.key() {
 		return
 	}
-	put(&p.purging, d.Key, d.Revision)
 	purge := func() {
-		if s := p.view.Session(d.Key.Session); !s.Alive() || s.Revision != d.Revision || s.Ends > p.now || p.self.wasQuiet() {
-			p.purgeEnded(d.Key, d.Revision)
+		s := p.view.Session(d.Key.Session)
+		if !s.Alive() || s.Revision != d.Revision || s.Ends > p.now || p.self.wasQuiet() || p.writes.isWritingOver(d.Key, d.Revision) {
 			return
 		}
 		m := p.kernel.purge(d.Key, d.Revision)

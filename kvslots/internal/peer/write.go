@@ -345,6 +345,18 @@ func (ws *writes) purges(key entry.Key, revision uint64) bool {
 	return w != nil && w.sent && w.msg.Marker && w.msg.Revision == revision
 }
 
+// isWriting reports whether a write of a key is pending.
+func (ws *writes) isWriting(key entry.Key) bool { return ws.byKey[key] != nil }
+
+// isWritingOver reports whether a write over that revision of a key is pending.
+func (ws *writes) isWritingOver(key entry.Key, revision uint64) bool {
+	w := ws.byKey[key]
+	for w != nil && w.msg.Revision != revision {
+		w = w.next
+	}
+	return w != nil
+}
+
 func (w *write) freesSlot() bool { return w.msg.Marker && w.msg.Key.Kind == entry.Slot }
 
 // free reports whether a purge of a slot below a position has been sent, and is not settled. A

@@ -26,8 +26,8 @@ type borrow struct {
 	number  uint64 // in the order of arrival
 	callers []*caller
 	first   caller // the memory of the first one
-	purpose
-	phase phase
+	again   func() // of an Enqueue, which is answered when its ticket stands: starts the call again
+	phase   phase
 	wish
 
 	generation uint64  // of the pool; 0: not known yet
@@ -55,35 +55,10 @@ type wish struct {
 	terms                 entry.Terms // of a named pool
 }
 
-// purpose is what a borrow is made for, and decides what differs with that: see byCall,
-// byEnqueue and byTicket.
-type purpose interface {
-	enqueued() bool // the ticket is a session's, and stays in the line when no call waits
-	// ticketFor returns the ticket to join with; value is nil if the borrow has ended instead.
-	// It is a pointer because the stack of a waiting request has no room for its copies.
-	ticketFor(b *borrow) (key entry.Key, value *entry.TicketValue)
-	admitted(b *borrow)                   // the ticket stands in the line
-	goesOn(t *rules.Ticket) bool          // whether to try again after a claim came to nothing; t may be nil
-	grant(b *borrow, s *rules.Slot) bool  // answers with the lease; false if it is too late to
-	ended(b *borrow, was phase, a Answer) // the borrow has its answer
-}
-
-// byCall is the purpose of the borrow for calls that wait in the line until their time is over.
-type byCall struct{}
-
-func (byCall) enqueued() bool { return false }
-
-func (byCall) goesOn(*rules.Ticket) bool { return true }
-
-func (byCall) ended(b *borrow, was phase, a Answer) { b.leaveLineAfter(was, a) }
-
-func (byCall) admitted(*borrow) {}
-
 // claim is a borrow's latest claim.
 type claim struct {
-	position int
-	number   int // counted from 0; of a borrow without leaseOf always 0
-	write    *write
+	number int // counted from 0; of a borrow without leaseOf always 0
+	write  *write
 }
 
 // borrow begins a borrow for a call, or lets it share the one that this peer has begun for its
@@ -92,9 +67,9 @@ func (p *pools) borrow(c *call, pool entry.Hash, w wish, wait time.Duration) {
 	ps := p.of(pool)
 	switch b := ps.requests[w.request]; {
 	case w.request.IsZero():
-		p.start(ps, w, byCall{}).add(c, nil, wait)
+		p.start(ps, w).add(c, nil, wait)
 	case b == nil:
-		b = p.start(ps, w, byCall{})
+		b = p.start(ps, w)
 		put(&ps.requests, w.request, b)
 		b.add(c, nil, wait)
 	case b.differs(&w):
@@ -107,18 +82,12 @@ func (p *pools) borrow(c *call, pool entry.Hash, w wish, wait time.Duration) {
 }
 
 // start begins a borrow in its pool's queue, to which a caller is to be added.
-func (p *pools) start(ps *poolState, w wish, of purpose) *borrow {
-	b := p.list(&borrow{p: p, pool: ps, wish: w, purpose: of})
-	b.enlist()
-	return b
-}
-
-// list adds a borrow to those of the peer.
-func (p *pools) list(b *borrow) *borrow {
+func (p *pools) start(ps *poolState, w wish) *borrow {
 	p.lastBorrow++
-	b.number, b.index = p.lastBorrow, len(p.listed)
-	b.pool.users++
+	b := &borrow{p: p, pool: ps, wish: w, number: p.lastBorrow, index: len(p.listed)}
+	ps.users++
 	p.listed = append(p.listed, b)
+	b.enlist()
 	return b
 }
 
@@ -141,6 +110,9 @@ func (p *pools) borrows() []*borrow {
 
 func (b *borrow) named() bool { return b.terms.Named() }
 
+// enqueued reports whether the ticket is a session's, and stays in the line when no call waits.
+func (b *borrow) enqueued() bool { return b.again != nil }
+
 // finish ends a borrow with an answer to its callers. It drops the borrow's ticket, and its
 // claim unless that is granted.
 func (b *borrow) finish(a Answer) {
@@ -153,7 +125,7 @@ func (b *borrow) finish(a Answer) {
 	}
 	b.to(done)
 	b.p.unlist(b)
-	b.ended(b, was, a)
+	b.leaveLineAfter(was, a)
 	callers := b.callers
 	b.callers = nil
 	if a.Err == nil && (len(callers) > 1 || len(callers) == 1 && callers[0].wish != nil) {
@@ -233,15 +205,12 @@ func (b *borrow) rank() int32 {
 // it has no ticket, or if its ticket was, or may have been, used up by that claim.
 func (b *borrow) requeue() {
 	t := b.p.view.Pool(b.pool.id).Ticket(b.ticket.place)
-	switch {
-	case !b.goesOn(t):
-		b.finish(Answer{Err: ErrNoSlot})
-	case t != nil:
+	if t != nil {
 		b.wait()
-	default:
-		b.leaveLine()
-		b.backToQueue()
+		return
 	}
+	b.leaveLine()
+	b.backToQueue()
 }
 
 // wait has a borrow wait in the line, where its ticket stands.
@@ -282,34 +251,29 @@ func (b *borrow) restart() {
 
 // serveLine claims for the borrows whose tickets' turn it is.
 func (ps *poolState) serveLine(pool *rules.Pool) {
-	if pool == nil || len(ps.tickets)+len(ps.promoting) == 0 {
+	if pool == nil {
 		return
 	}
 	for _, t := range pool.Able() {
-		b := ps.borrowOf(t)
-		if b == nil || b.phase != waiting {
+		b := ps.tickets[t.Key]
+		switch {
+		case t.Value.Enqueued() && ps.claimsFor(t):
+		case b == nil || b.phase != waiting || b.enqueued() || b.ticket.place != t.Place || t.Server() != ps.p.self.id:
 			continue
-		}
-		if pool.Requested(b.request) != nil { // a claim would be void
+		case pool.Requested(b.request) != nil: // a claim would be void
 			b.lookForSlot()
 			continue
 		}
-		position, ok := pool.Choose(t, &ps.flight)
-		if !ok || !b.tryClaim(pool, position) {
+		position, ok := pool.Choose(t, ps.p.writes.inFlight(ps.id))
+		switch {
+		case !ok || !ps.mayTake(pool.Slot(position), position):
 			return
+		case t.Value.Enqueued():
+			ps.claimFor(t, position)
+		default:
+			b.sendClaim(position, b.generation)
 		}
 	}
-}
-
-// borrowOf returns the borrow that claims for a ticket, or nil.
-func (ps *poolState) borrowOf(t *rules.Ticket) *borrow {
-	if b := ps.promoting[t.Place]; b != nil {
-		return b
-	}
-	if b := ps.tickets[t.Key]; b != nil && b.ticket.place == t.Place && !b.enqueued() && t.Server() == ps.p.self.id {
-		return b
-	}
-	return nil
 }
 
 // serveQueue serves the borrows that have arrived, in that order.
@@ -350,7 +314,8 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 	}
 	position, ok := b.choose(pool)
 	switch {
-	case ok && b.tryClaim(pool, position):
+	case ok && b.pool.mayTake(pool.Slot(position), position):
+		b.sendClaim(position, b.generation)
 	case ok:
 		return false
 	case !b.joins(): // reviewRefusals refuses it
@@ -368,7 +333,7 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 }
 
 func (b *borrow) choose(pool *rules.Pool) (position int, ok bool) {
-	return pool.Choose(pool.Ticket(b.ticket.place), &b.pool.flight)
+	return pool.Choose(pool.Ticket(b.ticket.place), b.p.writes.inFlight(b.pool.id))
 }
 
 // joins reports whether the borrow joins the line if there is no permit for it.
@@ -380,7 +345,7 @@ func (b *borrow) overWaiters(pool *rules.Pool) bool {
 	if b.named() {
 		most = b.p.cfg.MaxWaiters
 	}
-	return pool.LineReaches(most, b.pool.flight.Joining) && pool.PlaceOf(b.request) == nil
+	return pool.LineReaches(most, b.p.writes.inFlight(b.pool.id).Joining) && pool.PlaceOf(b.request) == nil
 }
 
 // obstacle returns why the borrow cannot be served, however many slots are free, according to the

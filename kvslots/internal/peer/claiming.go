@@ -7,14 +7,18 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// tryClaim claims a position for a borrow. It returns false if the claim has to wait: this
-// position or a lower one is being freed, or this one has to be swept.
-func (b *borrow) tryClaim(pool *rules.Pool, position int) bool {
-	if b.p.writes.free(b.pool.id, position+1) {
-		b.pool.markLater()
+// mayTake reports whether a position may be claimed. If it, or a lower one, is being freed, the claim
+// has to wait; if it has a value that holds no slot, that is purged before.
+func (ps *poolState) mayTake(s *rules.Slot, position int) bool {
+	switch {
+	case ps.p.writes.free(ps.id, position+1):
+		ps.markLater()
+		return false
+	case s != nil && s.Taken:
+		ps.sweep(s)
 		return false
 	}
-	return b.sendClaim(pool.Slot(position), position, b.generation)
+	return true
 }
 
 // sweep purges a value that holds no slot.
@@ -24,37 +28,33 @@ func (ps *poolState) sweep(s *rules.Slot) {
 	}
 }
 
-// sendClaim claims a position. It returns false if the position has to be swept
-// before. s is the position's slot, or nil.
-func (b *borrow) sendClaim(s *rules.Slot, position int, generation uint64) bool {
-	ps := b.pool
-	var expected uint64
-	if s != nil {
-		if s.Taken {
-			ps.sweep(s)
-			return false
-		}
-		expected = s.Revision
+// take writes a claim of a position.
+func (ps *poolState) take(position int, v entry.SlotValue, settled func(*write, resolution)) *write {
+	key := rules.SlotKey(ps.id, position)
+	v.Claimer, v.After = ps.p.self.id, ps.p.view.Fenced()
+	if !v.Request.IsZero() {
+		v.Asked = v.TTL
 	}
+	revision, _ := ps.p.view.Latest(key)
+	ps.p.counters.Claims++
+	w := ps.p.writes.put(ps.p.value(key, v, revision, v.TTL.Duration()), nil)
+	w.settled = func(r resolution) { settled(w, r) }
+	w.again = ps.mark
+	w.claims(v.Ticket)
+	return w
+}
+
+// sendClaim claims a position for a borrow.
+func (b *borrow) sendClaim(position int, generation uint64) {
 	b.to(claiming)
 	b.generation = generation
 	number, lease, nonce := b.nextLease()
-	b.p.counters.Claims++
-	value := entry.SlotValue{
-		Lease: lease, Session: b.session, Claimer: b.p.self.id, Ticket: b.ticket.place, Generation: generation,
-		After: b.p.view.Fenced(), TTL: entry.Span(b.ttl), Label: b.label, Owner: b.owner, Nonce: nonce, Unseen: b.enqueued(), Origin: b.origin, Request: b.request,
-	}
-	if !b.request.IsZero() {
-		value.Asked = value.TTL
-	}
-	w := b.p.writes.put(b.p.value(rules.SlotKey(ps.id, position), value, expected, b.ttl), nil)
+	w := b.pool.take(position, entry.SlotValue{
+		Lease: lease, Session: b.session, Ticket: b.ticket.place, Generation: generation, TTL: entry.Span(b.ttl), Label: b.label,
+		Owner: b.owner, Nonce: nonce, Unseen: b.enqueued(), Origin: b.origin, Request: b.request,
+	}, b.claimSettled)
+	b.claim = claim{number, w}
 	b.charge(w)
-	c := claim{position: position, number: number, write: w}
-	b.claim = c
-	put(&ps.flight.Claims, position, rules.Claim{Place: b.ticket.place, Author: w.msg.Author})
-	w.settled = func(r resolution) { b.claimSettled(c, r) }
-	w.again = func() { c.landed(ps) } // unanswered for so long that other borrows may claim the position
-	return true
 }
 
 // nextLease returns the number, the lease and the nonce of the borrow's next claim.
@@ -67,47 +67,52 @@ func (b *borrow) nextLease() (n int, lease, nonce entry.Hash) {
 	return n, lease, nonce
 }
 
-// landed stops counting a claim as in flight, unless another one is in flight there.
-func (c *claim) landed(ps *poolState) {
-	if ps.flight.Claims[c.position].Author == c.write.msg.Author {
-		delete(ps.flight.Claims, c.position)
-		ps.mark()
-	}
-}
-
 // claimSettled grants a claim that is good, and withdraws one that is void. The claim of a
 // borrow that has ended meanwhile is purged.
-func (b *borrow) claimSettled(c claim, r resolution) {
-	ps := b.pool
-	c.landed(ps)
-	current := b.phase == claiming && b.claim.write == c.write
-	s := b.p.view.Pool(ps.id).Slot(c.position)
-	stands := s != nil && s.Taken && s.Author == c.write.msg.Author
+func (b *borrow) claimSettled(w *write, r resolution) {
+	current := b.phase == claiming && b.claim.write == w
+	s := b.pool.taken(w, r)
 	switch {
 	case r.result == unknown:
-		c.write.fenceOff()
 		if current {
 			b.finish(Answer{Err: ErrUnavailable})
 		}
 		b.leaveAfterClaim()
-	case r.result == refused && !r.learnt:
-		ps.pause(failurePause)
-		fallthrough
-	case r.result == refused, !stands: // not written, or purged since
-		if current {
-			b.requeue()
-		} else {
-			b.leaveAfterClaim()
-		}
+	case s == nil && current:
+		b.requeue()
+	case s == nil:
+		b.leaveAfterClaim()
 	case !current:
-		b.p.writes.discard(c.write.msg.Key, s.Revision, func(resolution) { b.leaveAfterClaim() })
-	case !s.Good() || !b.grant(b, s):
-		b.p.counters.Voids++
-		// The cause may take a while to reach the view, and other peers try again as well.
-		ps.pause(time.Duration(b.p.random.Int64N(int64(2 * inFlightPause << min(b.voids, 3)))))
+		b.p.writes.discard(w.msg.Key, s.Revision, func(resolution) { b.leaveAfterClaim() })
+	case !s.Good():
+		b.pool.pauseVoid(b.voids)
 		b.voids++
 		b.withdraw(s)
+	case !b.grant(s):
+		b.withdraw(s)
 	}
+}
+
+// taken returns the slot of a claim that was written, and was not purged since, or nil.
+func (ps *poolState) taken(w *write, r resolution) *rules.Slot {
+	ps.mark()
+	s := ps.p.view.Pool(ps.id).Slot(w.msg.Key.N)
+	switch {
+	case r.result == unknown:
+		w.fenceOff()
+	case r.result == refused && !r.learnt:
+		ps.pause(failurePause)
+	case s != nil && s.Taken && s.Author == w.msg.Author:
+		return s
+	}
+	return nil
+}
+
+// pauseVoid pauses for a random time after a claim that was void: its cause may take a while to
+// reach the view, and other peers try again as well.
+func (ps *poolState) pauseVoid(before int) {
+	ps.p.counters.Voids++
+	ps.pause(time.Duration(ps.p.random.Int64N(int64(2 * inFlightPause << min(before, 3)))))
 }
 
 // withdraw purges a claim that is void or came too late, and then requeues the borrow.
@@ -150,7 +155,7 @@ func (p *pools) isOrphanedClaim(e *entry.Entry, pending bool) bool {
 
 // grant answers the borrow with its lease. It returns false if it is too late to, or if no caller
 // waits.
-func (byCall) grant(b *borrow, s *rules.Slot) bool {
+func (b *borrow) grant(s *rules.Slot) bool {
 	if len(b.callers) == 0 {
 		return false
 	}

@@ -30,10 +30,12 @@ func (p *enqueued) enqueue(c *call, r Enqueue) {
 		case e.Status == rules.Queued || e.Status == rules.Served && (e.Slot.Value.Ticket != 0 || e.Slot.Value.Request != r.Request || r.Request.IsZero()):
 			c.answer(r.repeated(e))
 		default:
-			p.start(p.of(r.Pool), wish{
+			b := p.start(p.of(r.Pool), wish{
 				lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms(), request: r.Request,
 				label: r.Label,
-			}, byEnqueue{again: again}).add(c, nil, 0).current = true
+			})
+			b.again = again
+			b.add(c, nil, 0).current = true
 		}
 	})
 }
@@ -69,83 +71,12 @@ func (p *enqueued) adopt(t *rules.Ticket, then func()) {
 	})
 }
 
-// promote starts a borrow for each enqueued ticket whose turn it is, if it is this
-// peer's part to claim for it.
+// promote has the pool look at its line if this peer has to claim for an enqueued ticket.
 func (p *enqueued) promote(pool *rules.Pool) {
-	if p.stopping || p.self.revision == 0 {
-		return
-	}
-	if ps := p.byID[pool.ID]; ps != nil && len(ps.promoting) > 0 {
-		ps.mark() // for dropPromotions
-	}
 	for _, t := range pool.Able() {
-		if !t.Value.Enqueued() || !p.view.Promotes(t, p.self.id, p.now) {
-			continue
-		}
-		ps := p.of(pool.ID)
-		if ps.promoting[t.Place] != nil {
-			continue
-		}
-		b := p.list(&borrow{
-			p: p.pools, purpose: byTicket{}, pool: ps, phase: waiting, generation: t.Value.Generation,
-			wish: wish{
-				lease: t.Value.Lease, ttl: t.Value.TTL.Duration(), session: t.Key.Session, nonce: t.Value.Nonce, terms: pool.Terms(),
-				request: t.Value.Request, label: t.Value.Label,
-			},
-			ticket: ticket{key: t.Key, place: t.Place},
-		})
-		put(&ps.promoting, t.Place, b)
-		ps.mark()
-	}
-}
-
-// byEnqueue is the purpose of the borrow for a call that leaves its session's ticket in the
-// line, and is answered.
-type byEnqueue struct {
-	byCall
-	again func() // starts the call again
-}
-
-func (byEnqueue) enqueued() bool { return true }
-
-func (e byEnqueue) ticketFor(b *borrow) (key entry.Key, value *entry.TicketValue) {
-	key = rules.EnqueuedKey(b.pool.id, b.session)
-	if _, taken := b.p.view.Latest(key); taken {
-		if t := b.p.view.Pool(b.pool.id).TicketAt(key); t == nil || !t.Value.Spent && t.Stands() {
-			b.callers = nil // enqueue decides again, in a current view
-			b.finish(Answer{})
-			e.again()
-			return key, nil
+		if t.Value.Enqueued() && p.view.Promotes(t, p.self.id, p.now) {
+			p.of(pool.ID).mark()
+			return
 		}
 	}
-	return key, &entry.TicketValue{
-		Lease: b.lease, Generation: b.generation, Peer: b.p.self.id, TTL: entry.Span(b.ttl), Nonce: b.nonce, Wait: entry.Span(rules.EnqueuedLife),
-		Request: b.request, Label: b.label,
-	}
 }
-
-func (byEnqueue) admitted(b *borrow) { b.finish(Answer{Queued: true}) }
-
-func (byEnqueue) ended(b *borrow, was phase, a Answer) {
-	if a.Err == nil && was != joining { // its ticket stays in the line
-		delete(b.pool.tickets, b.ticket.key)
-	} else {
-		b.leaveLineAfter(was, a)
-	}
-}
-
-// byTicket is the purpose of the borrow for an enqueued ticket, which any peer may claim for.
-// It has no call.
-type byTicket struct{ byCall }
-
-func (byTicket) enqueued() bool { return true }
-
-func (byTicket) goesOn(t *rules.Ticket) bool { return t != nil && t.Stands() }
-
-func (byTicket) grant(b *borrow, s *rules.Slot) bool {
-	b.p.view.EndAt(s, s.Revision, s.Granted.Add(b.ttl))
-	b.finish(Answer{})
-	return true
-}
-
-func (byTicket) ended(b *borrow, _ phase, _ Answer) { delete(b.pool.promoting, b.ticket.place) }

@@ -32,7 +32,7 @@ func (n *names) open(b *borrow, pool *rules.Pool) {
 		generation := n.randomNumber()
 		_, origin := b.holders()
 		n.writeConfig(n.config(ps.id, entry.ConfigValue{Count: b.terms.Limit, Generation: generation, Origin: origin, Terms: b.terms}), func() {})
-		b.sendClaim(s, 0, generation)
+		b.sendClaim(0, generation)
 	}
 }
 

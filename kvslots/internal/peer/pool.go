@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 // poolState is this peer's pending work for one pool. It exists only while a call
@@ -16,13 +15,12 @@ import (
 // claiming and withdrawing, among the claims; and by its ticket's key, as long as it
 // has one.
 type poolState struct {
-	p  *pools
-	id entry.Hash
-	poolMemory
-	users      int       // borrows that are not done, and awaits
+	p          *pools
+	id         entry.Hash
+	queue      []*borrow // in order of arrival; advance drops those of another phase
+	users      int       // borrows that are not done, awaits, and claims for enqueued tickets
 	over       []*caller // callers whose wait is over, or which do not wait
 	tickets    map[entry.Key]*borrow
-	promoting  map[uint64]*borrow     // by the place of the enqueued ticket
 	requests   map[entry.Hash]*borrow // by the request key
 	generation uint64                 // of the pool, when its borrows were last looked at
 	pausedTill Instant                // no position is chosen before
@@ -42,22 +40,13 @@ type pools struct {
 	*kernel
 	names      naming
 	byID       map[entry.Hash]*poolState
-	dirty      []*poolState // to be advanced
-	advanced   []*poolState // memory for the next dirty
-	spare      []poolMemory
+	dirty      []*poolState           // to be advanced
+	advanced   []*poolState           // memory for the next dirty
+	spare      [][]*borrow            // memory for the queue of a pool
 	steps      [phases][phases]uint64 // of borrows, from phase to phase
 	given      map[uint64]struct{}    // the authors of claims that were under way when the view was built anew
 	lastBorrow uint64                 // the number of the newest borrow
 	listed     []*borrow              // those that are not done
-}
-
-const maxSpare = 64
-
-// poolMemory is the empty maps and the empty queue of a pool for which nothing is pending. A
-// borrow of such a pool uses them again: otherwise they are 7 of its allocations.
-type poolMemory struct {
-	flight rules.InFlight
-	queue  []*borrow // in order of arrival; advance drops those of another phase
 }
 
 // of returns the pending work for a pool; it begins with none.
@@ -67,7 +56,7 @@ func (p *pools) of(id entry.Hash) *poolState {
 		ps = &poolState{p: p, id: id}
 		p.byID[id] = ps
 		if last := len(p.spare) - 1; last >= 0 {
-			ps.poolMemory, p.spare = p.spare[last], p.spare[:last]
+			ps.queue, p.spare = p.spare[last], p.spare[:last]
 		}
 	}
 	return ps
@@ -106,11 +95,10 @@ func (ps *poolState) mark() {
 
 // tidy forgets the state of a pool for which nothing is pending.
 func (ps *poolState) tidy() {
-	if ps.users+len(ps.tickets) == 0 && !ps.dirty && ps.p.byID[ps.id] == ps {
+	if ps.users+len(ps.tickets) == 0 && !ps.dirty && ps.p.now >= ps.pausedTill && ps.p.byID[ps.id] == ps {
 		delete(ps.p.byID, ps.id)
-		if len(ps.queue)+len(ps.flight.Claims)+ps.flight.Joining == 0 && len(ps.p.spare) < maxSpare {
-			ps.p.spare = append(ps.p.spare, ps.poolMemory)
-			ps.poolMemory = poolMemory{}
+		if len(ps.p.spare) < maxSpare {
+			ps.p.spare, ps.queue = append(ps.p.spare, ps.queue[:0]), nil
 		}
 	}
 }
@@ -119,7 +107,6 @@ func (ps *poolState) tidy() {
 func (ps *poolState) advance() {
 	pool := ps.p.view.Pool(ps.id)
 	ps.noteGeneration(pool)
-	ps.dropPromotions(pool) // the tickets may have gone while the view was being checked
 	if ps.mayChoose() {
 		ps.serveLine(pool)
 	}
@@ -147,23 +134,5 @@ func (ps *poolState) markLater() {
 	if ps.later.index == 0 {
 		ps.later.fire = ps.mark
 		ps.p.timers.start(&ps.later, ps.p.now.Add(failurePause))
-	}
-}
-
-// promotions returns the places of the tickets that promote has begun to claim for.
-func (ps *poolState) promotions() []uint64 {
-	if len(ps.promoting) == 0 { // as in nearly all pools: do not allocate
-		return nil
-	}
-	return slices.Sorted(maps.Keys(ps.promoting))
-}
-
-// dropPromotions ends the borrows of enqueued tickets that do not stand any more.
-func (ps *poolState) dropPromotions(pool *rules.Pool) {
-	for _, place := range ps.promotions() {
-		b, t := ps.promoting[place], pool.Ticket(place)
-		if b.phase == waiting && (t == nil || !t.Stands()) {
-			b.finish(Answer{Err: ErrNoSlot})
-		}
 	}
 }

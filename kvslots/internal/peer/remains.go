@@ -21,8 +21,8 @@ func (p *Peer) Remains() string {
 				awaits += len(list)
 			}
 		}
-		text += fmt.Sprintf("\n  pool %s: queue %d tickets %d promoting %d users %d awaits %d flight %+v",
-			ps.id, len(ps.queue), len(ps.tickets), len(ps.promoting), ps.users, awaits, ps.flight)
+		text += fmt.Sprintf("\n  pool %s: queue %d tickets %d users %d awaits %d",
+			ps.id, len(ps.queue), len(ps.tickets), ps.users, awaits)
 	}
 	return text
 }

@@ -1,17 +1,14 @@
 package peer
 
-import "github.com/kvslots/kvslots/kvslots/internal/rules"
-
 // restart prepares the borrows for a new view. Claims in flight mean nothing in
 // it, so it answers their borrows with ErrUnavailable. Waiting borrows keep their places
 // if the new view shows their tickets, and otherwise go back to the queue.
 func (p *pools) restart() {
+	for _, author := range p.writes.claimAuthors() {
+		put(&p.given, author, struct{}{})
+	}
 	for _, ps := range p.all() {
-		for _, place := range ps.promotions() {
-			ps.promoting[place].finish(Answer{Err: ErrUnavailable})
-		}
-		ps.flight = rules.InFlight{}
-		ps.tickets, ps.promoting = nil, nil
+		ps.tickets = nil
 		ps.generation = 0
 		ps.nextNumber, ps.freeNumbers = 0, nil
 	}
@@ -25,9 +22,6 @@ func (p *pools) restart() {
 		case joining, waiting:
 			b.expectTicket()
 		default:
-			if b.phase == claiming {
-				put(&p.given, b.claim.write.msg.Author, struct{}{})
-			}
 			b.ticket = ticket{} // noteTicket purges it when the new view shows it
 			b.finish(Answer{Err: ErrUnavailable})
 		}
@@ -40,7 +34,6 @@ func (p *pools) restart() {
 func (b *borrow) expectTicket() {
 	key := b.ticket.key
 	put(&b.pool.tickets, key, b)
-	b.pool.flight.Joining++
 	if b.phase == waiting {
 		b.to(joining)
 		b.ticket.place = 0

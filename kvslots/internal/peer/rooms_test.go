@@ -14,8 +14,8 @@ import (
 
 // rooms are the rooms of the package comment: the files of each, and the rooms that it may use.
 var rooms = map[string]struct{ files, uses string }{
-	"kernel":   {"config request output errors kernel call queue feed loading catchup catchup_check contradiction write writequeue discard barrier presence confirmation caps told metrics lists event", ""},
-	"pools":    {"pool borrow borrow_phase share caller claiming ticket repeat restart held return renew expiry register inspect delete", "kernel"},
+	"kernel":   {"config request output errors kernel call queue feed loading catchup catchup_check contradiction write writequeue underway discard barrier presence confirmation caps told metrics lists event", ""},
+	"pools":    {"pool borrow line borrow_phase share caller claiming ticket repeat restart held return renew expiry register inspect delete", "kernel"},
 	"names":    {"names idlepools", "kernel pools"},
 	"enqueue":  {"enqueue await", "kernel pools"},
 	"sessions": {"session session_end", "kernel"},

@@ -31,11 +31,11 @@ type sessions struct {
 // least τ away: so an answer promises τ more even if this peer dies now. A use that E
 // does not cover is written no later than τ/2 before E.
 type sessionState struct {
-	s       *sessions
-	id      entry.Hash
-	calls   []*call
-	used    Instant // when a client last used it at this peer
-	timer   timer
+	s     *sessions
+	id    entry.Hash
+	calls []*call
+	used  Instant // when a client last used it at this peer
+	timer timer
 }
 
 // use records that a call is one of a session's calls.

@@ -34,8 +34,11 @@ func (b *borrow) join(pool *rules.Pool) {
 
 // sendTicket writes a borrow's ticket: a new one, or the one that stands at a place.
 func (b *borrow) sendTicket(place *rules.Ticket) {
-	key, value := b.ticketFor(b)
-	if value == nil {
+	key, value := b.newTicket()
+	if t := b.p.view.Pool(b.pool.id).TicketAt(key); t != nil && t.Stands() { // of an earlier Enqueue, which decides again in a current view
+		b.callers = nil
+		b.finish(Answer{})
+		b.again()
 		return
 	}
 	if place != nil {
@@ -45,13 +48,23 @@ func (b *borrow) sendTicket(place *rules.Ticket) {
 	b.ticket = ticket{key: key, sent: b.p.now}
 	b.to(joining)
 	put(&b.pool.tickets, key, b)
-	b.pool.flight.Joining++
 	w := b.p.writes.put(b.p.value(key, *value, revision, value.Wait.Duration()), nil)
 	b.charge(w)
 	w.settled = func(r resolution) { b.joinSettled(w, r) }
+	if place == nil {
+		w.joins()
+	}
 }
 
-func (byCall) ticketFor(b *borrow) (key entry.Key, value *entry.TicketValue) {
+// newTicket returns the ticket to join with. It is a pointer because the stack of a waiting
+// request has no room for its copies.
+func (b *borrow) newTicket() (key entry.Key, value *entry.TicketValue) {
+	if b.enqueued() {
+		return rules.EnqueuedKey(b.pool.id, b.session), &entry.TicketValue{
+			Lease: b.lease, Generation: b.generation, Peer: b.p.self.id, TTL: entry.Span(b.ttl), Nonce: b.nonce,
+			Wait: entry.Span(rules.EnqueuedLife), Request: b.request, Label: b.label,
+		}
+	}
 	grace, left := b.grace(), max(b.waitEnds().Sub(b.p.now), time.Millisecond)
 	value = &entry.TicketValue{
 		Lease: b.lease, Generation: b.generation, Session: b.session, Origin: b.origin, Request: b.request, Label: b.label,
@@ -176,7 +189,6 @@ func (p *pools) purgeOrphans() {
 
 // admit admits a borrow to the line when the view shows its ticket.
 func (b *borrow) admit(e *entry.Entry) {
-	b.pool.flight.Joining--
 	b.ticket.place = cmp.Or(e.Ticket.Place, e.Revision)
 	if b.phase == done {
 		b.leaveLine()
@@ -213,8 +225,11 @@ func (b *borrow) checkGeneration() {
 		b.confirmed = b.confirmed && inTime
 		a.sawFull = a.sawFull || full && inTime
 	}
+	if b.enqueued() {
+		b.finish(Answer{Queued: true})
+		return
+	}
 	b.lookForSlot()
-	b.admitted(b)
 	b.pool.mark()
 }
 
@@ -257,9 +272,7 @@ func (b *borrow) unbind() (was ticket) {
 		return ticket{}
 	}
 	delete(b.pool.tickets, was.key)
-	if b.ticket = (ticket{}); !was.stands() {
-		b.pool.flight.Joining--
-	}
+	b.ticket = ticket{}
 	b.pool.mark()
 	return was
 }
@@ -308,6 +321,8 @@ func (p *pools) peerGone(s *rules.Session) {
 // leaveLineAfter is for a borrow that has its answer.
 func (b *borrow) leaveLineAfter(was phase, a Answer) {
 	switch {
+	case b.enqueued() && a.Err == nil && was != joining: // its ticket stays in the line
+		delete(b.pool.tickets, b.ticket.key)
 	case was == joining: // noteTicket purges its ticket
 	case (was == claiming || was == withdrawing) && a.Err != nil: // its ticket leaves the line after its claim
 	default:

@@ -53,7 +53,9 @@ type write struct {
 	outcome resolution       // what settled it
 	deliver read             // calls settled when the view is live
 	settled func(resolution) // called once
-	charges []quota          // what it counts for until then
+	charges []quota          // the caps that it counts for until then
+	under   *underWay        // what it counts for until then; nil: nothing
+	claim   bool             // it takes a slot
 	again   func()           // called when it is sent again; may be nil
 }
 
@@ -94,8 +96,9 @@ type writes struct {
 	refused    string // why the latest write was refused, if not because of its key; "" otherwise
 	discarding int    // discards that are not settled
 	unsettled  int
-	charged    map[quota]int           // what is not settled counts for caps
-	freeing    map[entry.Hash][]*write // the purges of each pool's slots that were sent
+	charged    map[quota]int            // what is not settled counts for caps
+	underWay   map[entry.Hash]*underWay // by pool
+	spare      []*underWay              // memory for underWay
 }
 
 // put sends a message, and again while it is not settled. It calls settled once, when the
@@ -121,8 +124,8 @@ func (w *write) begin() {
 	k := w.k
 	w.sent, w.begun = true, k.now
 	w.queue.sent++
-	if pool := w.msg.Key.Pool; w.freesSlot() {
-		put(&k.writes.freeing, pool, append(k.writes.freeing[pool], w))
+	if w.msg.Marker && w.msg.Key.Kind == entry.Slot {
+		w.frees()
 	}
 }
 
@@ -153,6 +156,9 @@ func (w *write) transmit() {
 	w.k.counters.Writes++
 	if id != w.order { // the earlier copies may have been written
 		w.k.counters.Resent++
+		if w.claim {
+			w.countsNoMore()
+		}
 		if w.again != nil {
 			w.again()
 		}
@@ -314,9 +320,7 @@ func (w *write) settle(r resolution) {
 		delete(ws.pending, id)
 	}
 	ws.forget(w)
-	if w.freesSlot() {
-		drop(ws.freeing, w.msg.Key.Pool, w)
-	}
+	w.countsNoMore()
 	w.discharge()
 	w.k.wrote(w, r)
 	switch {
@@ -355,14 +359,6 @@ func (ws *writes) isWritingOver(key entry.Key, revision uint64) bool {
 		w = w.next
 	}
 	return w != nil
-}
-
-func (w *write) freesSlot() bool { return w.msg.Marker && w.msg.Key.Kind == entry.Slot }
-
-// free reports whether a purge of a slot below a position has been sent, and is not settled. A
-// claim of that position or a higher one would be void: it would reach the stream after the purge.
-func (ws *writes) free(pool entry.Hash, below int) bool {
-	return slices.ContainsFunc(ws.freeing[pool], func(w *write) bool { return w.msg.Key.N < below })
 }
 
 // forget removes a write from those of its key.

@@ -54,13 +54,13 @@ func (p *Pool) rank(t *Ticket, own *InFlight) (free, before int) {
 		place, before = t.Place, 0
 	}
 	before += p.line.count(place, free-before, func(o *Ticket) bool {
-		return o.waits() && !own.claims(o.Place)
+		return o.waits() && !own.Serves(o.Place)
 	})
 	return free, before
 }
 
-// claims reports whether a claim in flight names the ticket of a place.
-func (f *InFlight) claims(place uint64) bool {
+// Serves reports whether a claim in flight names the ticket of a place.
+func (f *InFlight) Serves(place uint64) bool {
 	for _, c := range f.Claims {
 		if c.Place == place {
 			return true

@@ -1,0 +1,101 @@
+package peer
+
+import (
+	"slices"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
+)
+
+// maxSpare bounds what is kept of the memory of pools for which nothing is pending any more. Without
+// it, that would be 7 of a borrow's allocations.
+const maxSpare = 64
+
+// underWay is what this peer is writing to one pool, as far as it matters for the next claim.
+type underWay struct {
+	rules.InFlight
+	freeing []*write // the purges of slots that were sent
+}
+
+var nothing rules.InFlight
+
+// inFlight returns the claims and the tickets of a pool that are under way.
+func (ws *writes) inFlight(pool entry.Hash) *rules.InFlight {
+	if u := ws.underWay[pool]; u != nil {
+		return &u.InFlight
+	}
+	return &nothing
+}
+
+// counts has a write count for its pool until it is settled.
+func (w *write) counts() *underWay {
+	ws, pool := &w.k.writes, w.msg.Key.Pool
+	u := ws.underWay[pool]
+	if u == nil {
+		if last := len(ws.spare) - 1; last >= 0 {
+			u, ws.spare = ws.spare[last], ws.spare[:last]
+		} else {
+			u = &underWay{}
+		}
+		put(&ws.underWay, pool, u)
+	}
+	w.under = u
+	return u
+}
+
+// claims counts a write as a claim, for the ticket of a place or for none. When it has to be sent
+// again, other borrows may claim the position.
+func (w *write) claims(place uint64) {
+	w.claim = true
+	put(&w.counts().Claims, w.msg.Key.N, rules.Claim{Place: place, Author: w.msg.Author})
+}
+
+// joins counts a write as a new ticket.
+func (w *write) joins() { w.counts().Joining++ }
+
+// frees counts a write as the purge of a slot.
+func (w *write) frees() {
+	u := w.counts()
+	u.freeing = append(u.freeing, w)
+}
+
+// countsNoMore ends what claims, joins and frees began.
+func (w *write) countsNoMore() {
+	u, ws := w.under, &w.k.writes
+	if u == nil {
+		return
+	}
+	switch w.under = nil; {
+	case w.msg.Key.Kind == entry.Ticket:
+		u.Joining--
+	case w.msg.Marker:
+		u.freeing = slices.DeleteFunc(u.freeing, func(o *write) bool { return o == w })
+	case u.Claims[w.msg.Key.N].Author == w.msg.Author: // otherwise that of another claim of the position
+		delete(u.Claims, w.msg.Key.N)
+	}
+	if u.Joining+len(u.freeing)+len(u.Claims) == 0 {
+		delete(ws.underWay, w.msg.Key.Pool)
+		if len(ws.spare) < maxSpare {
+			ws.spare = append(ws.spare, u)
+		}
+	}
+}
+
+// free reports whether a purge of a slot below a position has been sent, and is not settled. A
+// claim of that position or a higher one would be void: it would reach the stream after the purge.
+func (ws *writes) free(pool entry.Hash, below int) bool {
+	u := ws.underWay[pool]
+	return u != nil && slices.ContainsFunc(u.freeing, func(w *write) bool { return w.msg.Key.N < below })
+}
+
+// claimAuthors returns the author numbers of the claims that are pending.
+func (ws *writes) claimAuthors() (authors []uint64) {
+	for _, w := range ws.byKey {
+		for ; w != nil; w = w.next {
+			if w.claim {
+				authors = append(authors, w.msg.Author)
+			}
+		}
+	}
+	return authors
+}

@@ -249,33 +249,6 @@ func (b *borrow) restart() {
 	b.backToQueue()
 }
 
-// serveLine claims for the borrows whose tickets' turn it is.
-func (ps *poolState) serveLine(pool *rules.Pool) {
-	if pool == nil {
-		return
-	}
-	for _, t := range pool.Able() {
-		b := ps.tickets[t.Key]
-		switch {
-		case t.Value.Enqueued() && ps.claimsFor(t):
-		case b == nil || b.phase != waiting || b.enqueued() || b.ticket.place != t.Place || t.Server() != ps.p.self.id:
-			continue
-		case pool.Requested(b.request) != nil: // a claim would be void
-			b.lookForSlot()
-			continue
-		}
-		position, ok := pool.Choose(t, ps.p.writes.inFlight(ps.id))
-		switch {
-		case !ok || !ps.mayTake(pool.Slot(position), position):
-			return
-		case t.Value.Enqueued():
-			ps.claimFor(t, position)
-		default:
-			b.sendClaim(position, b.generation)
-		}
-	}
-}
-
 // serveQueue serves the borrows that have arrived, in that order.
 func (ps *poolState) serveQueue(pool *rules.Pool) {
 	for _, b := range ps.queue {

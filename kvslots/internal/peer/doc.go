@@ -58,12 +58,11 @@
 //   - The contract: config.go, request.go, output.go, errors.go.
 //   - The kernel: kernel.go, call.go and queue.go; feed.go, loading.go, catchup.go,
 //     catchup_check.go and contradiction.go, which keep the view; write.go, writequeue.go,
-//     discard.go and caps.go; barrier.go, presence.go, confirmation.go, told.go, metrics.go, lists.go,
+//     underway.go, discard.go and caps.go; barrier.go, presence.go, confirmation.go, told.go, metrics.go, lists.go,
 //     event.go. It calls the rooms above it by the interface worker.
-//   - Pools: pool.go; borrow.go, borrow_phase.go, share.go, caller.go, claiming.go,
+//   - Pools: pool.go; line.go, borrow.go, borrow_phase.go, share.go, caller.go, claiming.go,
 //     ticket.go, repeat.go, restart.go; held.go, return.go, renew.go, expiry.go; register.go,
-//     inspect.go, delete.go. They call names by the interface naming, and what differs for
-//     an enqueued session by the interface purpose.
+//     inspect.go, delete.go. They call names by the interface naming.
 //   - Names, and idle pools: names.go, idlepools.go.
 //   - What sessions enqueue: enqueue.go, await.go.
 //   - Sessions, on the kernel alone: session.go, session_end.go.

@@ -5,6 +5,33 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
+// serveLine claims for the tickets whose turn it is.
+func (ps *poolState) serveLine(pool *rules.Pool) {
+	if pool == nil {
+		return
+	}
+	for _, t := range pool.Able() {
+		b := ps.tickets[t.Key]
+		switch {
+		case t.Value.Enqueued() && ps.claimsFor(t):
+		case b == nil || b.phase != waiting || b.enqueued() || b.ticket.place != t.Place || t.Server() != ps.p.self.id:
+			continue
+		case pool.Requested(b.request) != nil: // a claim would be void
+			b.lookForSlot()
+			continue
+		}
+		position, ok := pool.Choose(t, ps.p.writes.inFlight(ps.id))
+		switch {
+		case !ok || !ps.mayTake(pool.Slot(position), position):
+			return
+		case t.Value.Enqueued():
+			ps.claimFor(t, position)
+		default:
+			b.sendClaim(position, b.generation)
+		}
+	}
+}
+
 // claimsFor reports whether this peer has to claim for an enqueued ticket now. No borrow of any peer
 // waits for it: a call of Await finds the slot.
 func (ps *poolState) claimsFor(t *rules.Ticket) bool {

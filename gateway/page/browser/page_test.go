@@ -95,7 +95,7 @@ func TestRestart(t *testing.T) {
 	p.until(t, "document.querySelector('#notice').hidden && document.querySelector('#pools .figures').textContent === '1 / 2'")
 }
 
-// The token is asked for, and is in the memory of the page only.
+// The token is asked for, and is kept for the tab, and nowhere else.
 func TestToken(t *testing.T) {
 	const token = "correct-horse-battery-staple"
 	g := serve(t, "--auth-token", token)
@@ -109,12 +109,64 @@ func TestToken(t *testing.T) {
 	p.write(t, "#token-text", token+kb.Enter)
 	p.until(t, "!document.querySelector('#token').open && document.querySelector('#pools tbody tr')")
 	p.live(t)
-	kept := eval[string](t, p, "JSON.stringify([localStorage, sessionStorage, document.cookie, location.href, history.state, document.documentElement.outerHTML])")
+	kept := eval[string](t, p, "JSON.stringify([localStorage, document.cookie, location.href, history.state, document.documentElement.outerHTML])")
 	if strings.Contains(kept, token) {
 		t.Errorf("the page keeps the token: %s", kept)
 	}
 	p.do(t, chromedp.Reload())
-	p.until(t, "document.querySelector('#token').open")
+	p.until(t, "document.querySelector('#pools tbody tr')")
+	if eval[bool](t, p, "document.querySelector('#token').open") {
+		t.Error("the token is asked for again")
+	}
+}
+
+// An empty page names a command, and one of an unknown hash says so.
+func TestNothingThere(t *testing.T) {
+	g := serve(t)
+	p := open(t, g, desktop)
+	p.until(t, "document.querySelector('#empty').textContent.includes('kvslots lock nightly')")
+	eval[string](t, p, "location.hash = 'pool="+strings.Repeat("0", 32)+"'")
+	p.until(t, "document.querySelector('#slots-empty').textContent.startsWith('Unknown')")
+	p.until(t, "document.querySelector('.chart').innerText.match(/Grants since \\d.*none/) && !document.querySelector('.chart svg').checkVisibility()")
+}
+
+// A slot that is lent and out of service is one cell.
+func TestLentSlotOut(t *testing.T) {
+	g := serve(t)
+	g.register(t, pool, 8, "printers")
+	g.borrow(t, pool, 60, "")
+	g.ask(t, nil, "PUT", "l/"+pool+"/positions/0", `{"out":true}`)
+	p := open(t, g, desktop)
+	p.until(t, "document.querySelector('#pools .figures')?.textContent === '1 / 8, 1 out'")
+	if cells := eval[string](t, p, "document.querySelector('#pools .cells').style.getPropertyValue('--cells')"); cells != "8" {
+		t.Errorf("%s cells for 8 slots", cells)
+	}
+}
+
+// At 360 pixels names and times have one line each.
+func TestNarrow(t *testing.T) {
+	const lines = `(selector) => Math.max(...[...document.querySelectorAll(selector)].map((of) => {
+		const range = document.createRange();
+		range.selectNodeContents(of);
+		return new Set([...range.getClientRects()].map((line) => Math.round(line.top))).size;
+	}))`
+	g := serve(t, "--ui", "admin")
+	hash := g.register(t, pool, 1, "the printers on the second floor of the east wing")
+	g.borrow(t, pool, 3599, "ci@build7:811 make")
+	g.wait(t, pool, "ci@build9:204 make")
+	p := open(t, g, narrow)
+	p.until(t, "document.querySelector('#pools tbody tr')")
+	if n := eval[int](t, p, "("+lines+")('#pools a, #pools td.number')"); n != 1 {
+		t.Errorf("the table has a name or a time of %d lines", n)
+	}
+	p.see(t, hash)
+	p.until(t, "document.querySelector('#slots tbody tr')")
+	if n := eval[int](t, p, "("+lines+")('#slots td.number, #line td.number')"); n != 1 {
+		t.Errorf("the pool has a time of %d lines", n)
+	}
+	if wide := eval[int](t, p, "document.documentElement.scrollWidth"); wide > 360 {
+		t.Errorf("the page is %d pixels wide", wide)
+	}
 }
 
 // Text of clients is text, wherever it is.

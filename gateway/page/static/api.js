@@ -62,8 +62,9 @@ export class Refusal extends Error {
 
 const timeout = 10_000; // milliseconds
 
-// The token is in this variable only: in no storage, no cookie and no URL.
-let token = '';
+// The token is kept for this tab, until the browser closes it: in no cookie and no URL.
+const tokenKey = 'kvslots-token';
+let token = sessionStorage.getItem(tokenKey) ?? '';
 /** @type {Promise<void> | undefined} one question for all requests that need the token */
 let asking;
 /** @type {(wrong: boolean) => Promise<string>} */
@@ -119,6 +120,7 @@ async function newToken(refused) {
   }
   asking ??= askForToken(refused !== '').then((text) => {
     token = text;
+    sessionStorage.setItem(tokenKey, text);
     asking = undefined;
   });
   await asking;

@@ -22,10 +22,14 @@ export class Chart {
     /** @type {number[]} */
     this.values = new Array(bars).fill(0);
     this.at = clock(); // the bar of the last value
+    this.begun = this.at;
+    this.since = ` since ${new Date().toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })} `;
+    this.title = title;
     this.element = element('figure', 'chart');
     this.total = element('strong');
+    this.caption = element('span');
     const caption = element('figcaption');
-    caption.append(element('span', '', `${title} `), this.total);
+    caption.append(this.caption, this.total);
     const drawing = document.createElementNS(svg, 'svg');
     drawing.setAttribute('viewBox', `0 0 ${width} ${height}`);
     drawing.setAttribute('preserveAspectRatio', 'none');
@@ -63,8 +67,10 @@ export class Chart {
       }
     });
     this.path.setAttribute('d', path);
+    this.element.classList.toggle('without', path === '');
+    setText(this.caption, this.title + (clock() - this.begun < bars ? this.since : ' in 5 min '));
     const total = this.kind === 'sum' ? this.values.reduce((a, b) => a + b, 0) : Math.max(...this.values);
-    setText(this.total, this.describe(total));
+    setText(this.total, path === '' ? 'none' : this.describe(total));
   }
 }
 

@@ -81,10 +81,12 @@ const maxCells = 24;
  * @param {import('./api.js').Pool} pool
  */
 export function showCells(target, pool) {
-  const all = Math.max(pool.count, pool.in_use + pool.out);
+  // A slot that is lent and out of service is shown as lent.
+  const outOnly = Math.min(pool.out, Math.max(0, pool.count - pool.in_use - pool.available));
+  const all = Math.max(pool.count, pool.in_use);
   const scale = all > maxCells ? maxCells / all : 1;
   const used = Math.ceil(pool.in_use * scale);
-  const out = Math.min(Math.ceil(pool.out * scale), Math.round(all * scale) - used);
+  const out = Math.min(Math.ceil(outOnly * scale), Math.round(all * scale) - used);
   target.style.setProperty('--cells', String(Math.round(all * scale)));
   target.style.setProperty('--used', String(used));
   target.style.setProperty('--taken', String(used + Math.max(0, out)));

@@ -69,7 +69,7 @@ export class List {
     if (pools.length === 0) {
       setText(empty, this.query || this.contended
         ? 'Nothing here matches. Locks and semaphores are listed while a client holds them or waits for them.'
-        : 'No pools yet. The first one appears here when a client registers a pool, or takes a lock.');
+        : 'Nothing is held yet. Try: kvslots lock nightly -- sleep 60');
     }
     showPages(byID('pages'), this.pages.length, this.next !== '', (step) => this.turn(step));
   }
@@ -177,6 +177,7 @@ function updateRow(row, pool) {
   const [name, use, waiting, oldest, expired] = row.children;
   const [link, badge, hash] = name.children;
   setText(link, nameOf(pool));
+  link.setAttribute('title', nameOf(pool));
   setText(badge, pool.paused ? `${pool.type}, paused` : pool.type);
   setText(hash, pool.name ? pool.hash.slice(0, 8) : '');
   showCells(/** @type {HTMLElement} */ (use.firstElementChild), pool);

@@ -32,9 +32,9 @@ export class PoolView {
     /** @type {number[]} where the pages begin, up to the one that is shown */
     this.slotPages = [0];
     this.linePages = [0];
-    this.grants = new Chart('Grants in 5 min', 'sum');
-    this.waits = new Chart('Longest wait in 5 min', 'max', duration);
-    this.expiries = new Chart('Expiries in 5 min', 'sum');
+    this.grants = new Chart('Grants', 'sum');
+    this.waits = new Chart('Longest wait', 'max', duration);
+    this.expiries = new Chart('Expiries', 'sum');
     this.readAt = 0;
     byID('charts').replaceChildren(this.grants.element, this.waits.element, this.expiries.element);
     for (const id of ['pool-facts', 'slots-pages', 'line-pages', 'verbs']) {
@@ -83,7 +83,7 @@ export class PoolView {
   /** @param {Detail} pool */
   show(pool) {
     setText(byID('pool-name'), nameOf(pool));
-    setText(byID('pool-kind'), pool.type);
+    setText(byID('pool-kind'), this.pool ? pool.type : 'unknown');
     const paused = byID('paused');
     paused.hidden = !pool.paused;
     setText(paused, `Paused: no slot is lent. ${pool.pause_reason ?? ''}`);
@@ -93,7 +93,8 @@ export class PoolView {
     showRows(body('slots'), this.slots, keyOfSlot, newSlot, (row, slot) => updateSlot(row, slot, verbs ? this : undefined));
     byID('slots').classList.toggle('with-verbs', verbs);
     showRows(body('line'), pool.line, (place) => `${place.place}`, newPlace, updatePlace);
-    empty('slots', this.slots.length, this.missing ? 'Not in use: no client holds it or waits for it. The page goes on watching.' : 'All slots are free.');
+    const gone = this.pool ? 'Not in use any more: no client holds it or waits for it.' : 'Unknown: no pool has this hash, and no lock or semaphore in use has it.';
+    empty('slots', this.slots.length, this.missing ? `${gone} The page goes on watching.` : 'All slots are free.');
     empty('line', pool.line.length, 'No borrower waits.');
     showPages(byID('slots-pages'), this.slotPages.length, !!pool.next_from, (step) => this.turn(this.slotPages, step, pool.next_from ?? 0));
     showPages(byID('line-pages'), this.linePages.length, !!pool.next_after, (step) => this.turn(this.linePages, step, pool.next_after ?? 0));

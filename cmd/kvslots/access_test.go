@@ -33,6 +33,7 @@ func TestServeAllowsOrigins(t *testing.T) {
 }
 
 func TestServeOnAPort(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	lines, code := newLogs(), make(chan int, 1)
 	go func() {

@@ -61,6 +61,7 @@ func (h held) check(t *testing.T, p *program, session map[string][]string) {
 // A gateway with an embedded server is backed up, and restored, while it runs and after
 // it was stopped. What was restored survives kill -9.
 func TestBackupOfAnEmbeddedServer(t *testing.T) {
+	t.Parallel()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "kvslots.backup")
 	process, p := serveProcess(t, "--data-dir", dir, "--http-session-idle-timeout", "10m")
 	session := p.newSession(t)
@@ -132,6 +133,7 @@ func TestRestoreHasTheGatewayFlush(t *testing.T) {
 
 // Gateways on an external NATS continue after a restore, which here reads standard input.
 func TestBackupOfAnExistingNATS(t *testing.T) {
+	t.Parallel()
 	_, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), Authorization: "t0ken"})
 	env := map[string]string{"KVSLOTS_NATS_URL": url, "KVSLOTS_NATS_TOKEN": "t0ken"}
 	one, two := startServe(t, env), startServe(t, env)

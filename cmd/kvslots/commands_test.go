@@ -80,6 +80,7 @@ func matches(expression, text string) bool {
 }
 
 func TestCommands(t *testing.T) {
+	t.Parallel()
 	overTransports(t, func(t *testing.T, p *program, transport []string) {
 		ask := func(command string, args ...string) []string {
 			return append(append([]string{command, pool}, args...), transport...)

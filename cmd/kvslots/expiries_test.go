@@ -10,6 +10,7 @@ import (
 
 // Expired leases are counted by the API of what they held, also if they were taken over NATS.
 func TestExpiriesByAPI(t *testing.T) {
+	t.Parallel()
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
 	nc := connectNATS(t, p.natsURL(t))
 	serveFunction(t, p.natsURL(t), "f", done)

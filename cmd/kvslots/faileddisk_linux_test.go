@@ -10,6 +10,7 @@ import (
 // A gateway whose embedded server fails answers pending requests and ends, though the server
 // acknowledges no write any more.
 func TestFailedDisk(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := startServe(t, noEnv, "--data-dir", dir, "--sync", "interval")
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")

@@ -14,6 +14,7 @@ import (
 // A gateway does not start on a bucket of another format, and says what to do. A restored
 // backup makes the directory start, with the bucket's other settings.
 func TestOtherFormat(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, format, want string }{
 		{"none", "", "it has no format number, and this kvslots works with format 1: make a backup with the kvslots that wrote the bucket, then restore it with this one: kvslots restore --replace"},
 		{"later", "2", `it has the format "2", and this kvslots works with format 1: use a later kvslots`},

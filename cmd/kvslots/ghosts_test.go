@@ -22,6 +22,7 @@ const ghostCrowd = 1000
 // Clients have joined a line, each with a request key of its own, and are gone. Their places, which
 // are kept for ten minutes, delay no client that waits behind them, and no slot is lent to one of them.
 func TestServeGhosts(t *testing.T) {
+	t.Parallel()
 	const (
 		borrow  = `{"ttl":600,"wait":60}`
 		block   = `{"key":"k","scope":"global","auto_release":false,"ttl":{"value":600,"unit":"second"},"block":{"value":60,"unit":"second"}}`

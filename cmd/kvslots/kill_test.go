@@ -13,6 +13,7 @@ import (
 // After kill -9 while a hundred clients borrow, no acknowledged lease is missing, no
 // slot is lent twice, and tickets of killed requests do not block the line.
 func TestKilledUnderLoad(t *testing.T) {
+	t.Parallel()
 	const clients, slots, acknowledged = 100, 20, 300
 	dir := t.TempDir()
 	process, p := serveProcess(t, "--data-dir", dir)

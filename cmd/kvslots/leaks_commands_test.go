@@ -138,7 +138,7 @@ func TestSecretsOfCommands(t *testing.T) {
 			}
 		}
 	}
-	c.call(t, overHTTP, append(shortBench, "--workload", "pairs", "--limits=false")...)
+	c.call(t, overHTTP, append(shortBench, "--workload", "pairs")...)
 	if id := anyUUID.FindString(p.logs.String()); id != "" { // the pools of bench are in no output
 		t.Errorf("the log holds %s", id)
 	}

@@ -42,6 +42,7 @@ func TestLockCommand(t *testing.T) {
 
 // A lock that is taken is reported as flock(1) does.
 func TestLockCommandConflict(t *testing.T) {
+	t.Parallel()
 	overTransports(t, func(t *testing.T, p *program, transport []string) {
 		end := t.TempDir()
 		holder := func(args ...string) (release func()) {
@@ -132,6 +133,7 @@ func TestLockCommandLosesTheGateways(t *testing.T) {
 
 // Two gateways hand a lock from one command to the next. The log has the time between them.
 func TestLockCommandHandsOver(t *testing.T) {
+	t.Parallel()
 	const handovers = 20
 	_, nats := runNATS(t, jetStreamOptions(t))
 	gateways := []*program{startServe(t, noEnv, "--nats-url", nats), startServe(t, noEnv, "--nats-url", nats)}
@@ -247,6 +249,7 @@ func TestLockCommandKilled(t *testing.T) {
 // 50 jobs take two or three of the same pools, in any order, and never wait for each other. The
 // same for locks.
 func TestSeveralNeverDeadlock(t *testing.T) {
+	t.Parallel()
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--sync", "interval")
 	transport := []string{"--server", p.url}
 	things := map[string][]string{"lock": {"a", "b", "c"}, "run": nil}
@@ -275,6 +278,7 @@ func TestSeveralNeverDeadlock(t *testing.T) {
 
 // If one of several is taken, none is held.
 func TestSeveralAllOrNothing(t *testing.T) {
+	t.Parallel()
 	overTransports(t, func(t *testing.T, p *program, transport []string) {
 		free := uuid.NewString()
 		p.want(t, "PUT", "/l/"+free, `{"count":1}`, 200, "")

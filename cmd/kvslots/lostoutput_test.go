@@ -63,6 +63,7 @@ func TestLostOutput(t *testing.T) {
 // After a signal nothing is left of a command that waits: no place in line that is kept for a
 // repeat, and no session.
 func TestNothingIsLeftOfAWait(t *testing.T) {
+	t.Parallel()
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--resume-grace", "10m")
 	p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
 	holder := newLogs()

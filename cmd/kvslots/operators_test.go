@@ -154,6 +154,7 @@ func TestEvictCommand(t *testing.T) {
 
 // The command under an evicted lease is ended.
 func TestEvictedRun(t *testing.T) {
+	t.Parallel()
 	overTransports(t, func(t *testing.T, p *program, transport []string) {
 		wantCall(t, 0, "count 1, .*\n", "", asked(transport, "register", pool, "--count", "1")...)
 		out, code := start(t, underName(transport, `echo fence=$KVSLOTS_FENCE; exec sleep 60`, "run", pool, "--ttl", "20s")...)

@@ -190,6 +190,7 @@ func TestWaitThroughRefusedConnections(t *testing.T) {
 
 // A wait whose gateway dies continues at the next gateway.
 func TestWaitThroughARestart(t *testing.T) {
+	t.Parallel()
 	for _, transport := range relayTransports {
 		t.Run(transport.name, func(t *testing.T) {
 			dir, way := t.TempDir(), newRelay(t)

@@ -29,6 +29,7 @@ func shell(transport []string, script string, flags ...string) []string {
 }
 
 func TestRunCommand(t *testing.T) {
+	t.Parallel()
 	overTransports(t, func(t *testing.T, p *program, transport []string) {
 		p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 		idle := func() {

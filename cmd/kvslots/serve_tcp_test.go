@@ -50,6 +50,7 @@ func (c *lineConn) reply() string {
 
 // The token of HTTP, statistics over both transports, and the drain.
 func TestServeTCP(t *testing.T) {
+	t.Parallel()
 	p := startServe(t, map[string]string{"KVSLOTS_AUTH_TOKEN": secretToken}, "--data-dir", t.TempDir(), "--tcp-addr", "127.0.0.1:0")
 	idle := p.dialTCP(t, plain)
 	if got := idle.do(t, "auth", "_", secretToken); got != "ok" {

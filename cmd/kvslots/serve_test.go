@@ -175,6 +175,7 @@ func TestServeTakesItsEnvironment(t *testing.T) {
 }
 
 func TestRestartKeepsPoolsAndLeases(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := startServe(t, noEnv, "--data-dir", dir)
 	p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")

@@ -124,7 +124,7 @@ var bad = map[string]struct {
 	"KvslotsWritesSlow":       {"kvslots_write_duration_seconds_bucket", nil}, // see slow
 	"KvslotsWritesResent":     {"kvslots_resent_writes_total", new(1e3)},
 	"KvslotsFlushSlow":        {"kvslots_flush_duration_seconds_bucket", nil},
-	"KvslotsWaitsLong":        {"kvslots_oldest_waiter_age_seconds", new(55.0)},
+	"KvslotsWaitsLong":        {"kvslots_timeouts_total", new(1e3)},
 	"KvslotsStuck":            {"kvslots_waiters", nil}, // see checkAlerts
 	"KvslotsExpiries":         {"kvslots_expiries_total", new(1e3)},
 	"KvslotsGatewayMissing":   {"kvslots_build_info", nil}, // likewise
@@ -176,7 +176,7 @@ func (s *scrapes) calm() *scrapes {
 	for _, buckets := range []string{"kvslots_write_duration_seconds_bucket", "kvslots_flush_duration_seconds_bucket"} {
 		s = s.plus(buckets, 1e6, func(string) bool { return true })
 	}
-	return s.always("kvslots_expiries_total", 0) // the load has leases that expire
+	return s.always("kvslots_expiries_total", 0).always("kvslots_timeouts_total", 0) // the load has both
 }
 
 // slow returns a copy in which most of the last durations were longer than a second.

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -45,7 +46,7 @@ type eventVectors struct {
 var eventCounters = [...]prometheus.CounterOpts{
 	outcomeGranted:    {Name: "kvslots_grants_total", Help: "Leases granted: of pools, locks and semaphores."},
 	outcomeRefused:    {Name: "kvslots_refusals_total", Help: "Borrows that would not wait and found no free slot."},
-	outcomeTimedOut:   {Name: "kvslots_timeouts_total", Help: "Borrows that waited and got no slot."},
+	outcomeTimedOut:   {Name: "kvslots_timeouts_total", Help: "Borrows that waited and got no slot, except those that keep their place to ask again."},
 	outcomeReturned:   {Name: "kvslots_returns_total", Help: "Leases returned or released by a client."},
 	outcomeRenewed:    {Name: "kvslots_renewals_total", Help: "Leases renewed."},
 	outcomeRegistered: {Name: "kvslots_registrations_total", Help: "Pools registered, or registered again."},
@@ -79,6 +80,7 @@ type Events struct {
 	counts [len(eventCounters)]prometheus.Counter
 	waits  prometheus.Observer
 	errors *prometheus.CounterVec
+	of     *Lending
 }
 
 // Events returns the Events of an API, or nil for a nil *Lending. Transports call it once,
@@ -90,6 +92,7 @@ func (l *Lending) Events(api string) *Events {
 	e := &Events{
 		waits:  l.waits.WithLabelValues(api),
 		errors: l.errors.MustCurryWith(prometheus.Labels{"api": api}),
+		of:     l,
 	}
 	for result := outcomeGranted; result <= outcomeRegistered; result++ {
 		e.counts[result] = l.counts[result].WithLabelValues(api)
@@ -127,10 +130,21 @@ func (e *Events) count(call *Call, err error) {
 		return
 	}
 	switch {
+	case result == outcomeRefused && e.asksAgain(call):
+		return
 	case result == outcomeRefused && call.Wait > 0:
 		result = outcomeTimedOut
 	case result == outcomeGranted:
 		e.waits.Observe(time.Since(call.Arrived).Seconds())
 	}
 	e.counts[result].Inc()
+}
+
+// longestAsked is the longest wait for which clients ask at a time.
+const longestAsked = time.Minute
+
+// asksAgain reports whether a client that got no slot keeps its place: it has a request key, and has
+// waited for as long as one request may.
+func (e *Events) asksAgain(call *Call) bool {
+	return call.RequestKey != "" && call.Wait >= min(cmp.Or(e.of.MaxWait, kvslots.DefaultMaxWait), longestAsked)
 }

@@ -127,7 +127,7 @@ func TestNothingThere(t *testing.T) {
 	p.until(t, "document.querySelector('#empty').textContent.includes('kvslots lock nightly')")
 	eval[string](t, p, "location.hash = 'pool="+strings.Repeat("0", 32)+"'")
 	p.until(t, "document.querySelector('#slots-empty').textContent.startsWith('Unknown')")
-	p.until(t, "document.querySelector('.chart').innerText.match(/Grants since \\d.*none/) && !document.querySelector('.chart svg').checkVisibility()")
+	p.until(t, "document.querySelector('.chart').innerText.match(/Grants since \\d[^]*none/) && !document.querySelector('.chart svg').checkVisibility()")
 }
 
 // A slot that is lent and out of service is one cell.

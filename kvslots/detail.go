@@ -84,6 +84,7 @@ type PoolQuery struct {
 	After   string // what ReadPools has returned as next; "": from the first pool
 	Max     int    // 1 to MaxPoolsRead
 	Match   string // a part of the name, or the beginning of the hash, in any case of letters; "": all
+	Holder  string // a part of the label of a holder or of a borrower in line, in any case of letters; "": all
 	Waiting bool   // only the pools with borrowers in line
 }
 
@@ -104,7 +105,7 @@ func (s *Store) ReadPools(ctx context.Context, q PoolQuery) (pools []PoolStats, 
 	if err != nil {
 		return nil, "", err
 	}
-	a, err := s.bucket.Do(ctx, peer.ReadPools{Order: order, After: after, Max: q.Max, Match: q.Match, Waited: q.Waiting})
+	a, err := s.bucket.Do(ctx, peer.ReadPools{Order: order, After: after, Max: q.Max, Match: q.Match, Holder: q.Holder, Waited: q.Waiting})
 	if err != nil {
 		return nil, "", err
 	}

@@ -16,7 +16,7 @@ kvslots serve --nats-url nats://a:4222,nats://b:4222,nats://c:4222 --replicas 3`
 	"inspect":       `kvslots inspect @pool`,
 	"watch":         "kvslots watch @pool\nkvslots watch --key nightly",
 	"delete":        `kvslots delete @pool`,
-	"ls":            "kvslots ls --contended\nkvslots ls --sort oldest_wait --limit 10",
+	"ls":            "kvslots ls --contended\nkvslots ls --holder host7",
 	"top":           "kvslots top\nkvslots top --once --json",
 	"holders":       "kvslots holders nightly\nkvslots holders @pool",
 	"line":          `kvslots line nightly`,

@@ -25,6 +25,7 @@ func (l *listing) addFlags(flags *pflag.FlagSet) {
 	l.sort, l.limit = wire.NameOf(kvslots.ByWaiting), defaultListed
 	flags.Var(settings.Choice(&l.sort, orderNames()...), "sort", "begin with the pools that have most of this: waiting (borrowers in line, then slots in use), oldest_wait, in_use, or expired (leases within the last hour)")
 	flags.StringVar(&l.query.Match, "match", "", "list only pools with this in their name, or at the beginning of their hash")
+	flags.StringVar(&l.query.Holder, "holder", "", "list only pools with this in the label of a holder, or of a borrower in line")
 	flags.BoolVar(&l.query.Waiting, "contended", false, "list only pools with borrowers in line")
 }
 

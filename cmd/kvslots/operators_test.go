@@ -54,6 +54,9 @@ func TestOperatorCommands(t *testing.T) {
 
 		wantCall(t, 0, `NAME +STATE +IN USE +WAITING +OLDEST WAIT +EXPIRED +TYPE +HASH\nscreen <3> +- +1/1 +1 +\d+s +0 +pool +`+hash[:8]+"\n", "", asked(transport, "ls")...)
 		wantCall(t, 0, "NAME[^\n]*\n", "", asked(transport, "ls", "--match", "printer")...)
+		wantCall(t, 0, "NAME[^\n]*\nscreen <3> .*\n", "", asked(transport, "ls", "--holder", "CI@b7")...) // holds it
+		wantCall(t, 0, "NAME[^\n]*\nscreen <3> .*\n", "", asked(transport, "ls", "--holder", " sh")...)   // waits for it
+		wantCall(t, 0, "NAME[^\n]*\n", "", asked(transport, "ls", "--holder", "host7")...)
 		wantCall(t, 0, "NAME[^\n]*\nscreen <3> .*\n", "", asked(transport, "ls", "--match", "SCREEN", "--contended", "--sort", "oldest_wait")...)
 		wantCall(t, 0, "NAME[^\n]*\nscreen <3> .*\n", "", asked(transport, "top", "--once", "--sort", "expired")...)
 		head := "pool " + hash + " screen <3>\ncount 1, in use 1, available 0, waiting 1\n"

@@ -53,6 +53,9 @@ func (c *Client) ReadPools(ctx context.Context, q kvslots.PoolQuery) (pools []kv
 	if q.Match != "" {
 		r.ask("q", q.Match)
 	}
+	if q.Holder != "" {
+		r.ask("holder", q.Holder)
+	}
 	var answer wire.PoolList
 	if err := c.ask(ctx, r.request(), &answer); err != nil {
 		return nil, "", err

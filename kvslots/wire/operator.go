@@ -166,7 +166,7 @@ var orders = []string{
 
 func (f Fields) listPools(p *Params) (err error) {
 	q, sort := &p.Operator.Query, orders[0]
-	if err = f.integers([]integerField{{"limit", &q.Max, defaultListed, 1, maxListed}}, "sort", "after", "q", "contended"); err != nil {
+	if err = f.integers([]integerField{{"limit", &q.Max, defaultListed, 1, maxListed}}, "sort", "after", "q", "holder", "contended"); err != nil {
 		return err
 	}
 	if err = f.optionalText("sort", &sort); err != nil {
@@ -181,6 +181,9 @@ func (f Fields) listPools(p *Params) (err error) {
 		return err
 	}
 	if err = f.optionalText("q", &q.Match); err != nil {
+		return err
+	}
+	if err = f.optionalText("holder", &q.Holder); err != nil {
 		return err
 	}
 	q.Waiting, err = f.boolean("contended", false)

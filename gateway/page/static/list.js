@@ -35,8 +35,9 @@ export class List {
    */
   async read(signal) {
     const query = new URLSearchParams({ sort: this.sort, limit: String(rowsPerPage) });
-    if (this.query) {
-      query.set('q', this.query);
+    const holder = /^holder:\s*(.*)/.exec(this.query)?.[1];
+    if (holder ?? this.query) {
+      query.set(holder ? 'holder' : 'q', holder ?? this.query);
     }
     if (this.contended) {
       query.set('contended', 'true');

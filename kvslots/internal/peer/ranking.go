@@ -34,12 +34,12 @@ func (k *kernel) readPools(c *call, r ReadPools) {
 // read looks at every pool once, and keeps the first that it is to return.
 func (r *ReadPools) read(v *rules.View, now Instant) *Stats {
 	var first []PoolStats
-	match := strings.ToLower(r.Match)
+	match, holder := strings.ToLower(r.Match), strings.ToLower(r.Holder)
 	compare := func(x PoolStats, y Cursor) int { return r.Order.CursorOf(&x).compare(y) }
 	for p := range v.EachInUse {
 		x := statsOf(p, now)
 		at := r.Order.CursorOf(&x)
-		if r.After != (Cursor{}) && at.compare(r.After) <= 0 || r.Waited && x.State.Waiting == 0 || !matches(&x, match) {
+		if r.After != (Cursor{}) && at.compare(r.After) <= 0 || r.Waited && x.State.Waiting == 0 || !matches(&x, match) || !labelled(p, holder) {
 			continue
 		}
 		if full := len(first) > r.Max; full && at.compare(r.Order.CursorOf(&first[r.Max])) >= 0 {
@@ -56,4 +56,22 @@ func (r *ReadPools) read(v *rules.View, now Instant) *Stats {
 func matches(s *PoolStats, lower string) bool {
 	return lower == "" || strings.Contains(strings.ToLower(s.Title), lower) ||
 		strings.Contains(strings.ToLower(s.Terms.Name), lower) || strings.HasPrefix(s.Pool.String(), lower)
+}
+
+// labelled reports whether a lease or a ticket of a pool has a text in its label.
+func labelled(pool *rules.Pool, lower string) bool {
+	if lower == "" {
+		return true
+	}
+	for s := range pool.Slots {
+		if s.Live() && strings.Contains(strings.ToLower(s.Label()), lower) {
+			return true
+		}
+	}
+	for _, t := range pool.Line {
+		if strings.Contains(strings.ToLower(t.Label()), lower) {
+			return true
+		}
+	}
+	return false
 }

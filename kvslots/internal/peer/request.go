@@ -191,6 +191,7 @@ type ReadPools struct {
 	After  Cursor // zero: from the first
 	Max    int    // 1 or more
 	Match  string // a part of the name or the title, or the beginning of the hash; "": all
+	Holder string // a part of the label of a lease or a ticket; "": all
 	Waited bool   // only the pools in whose lines tickets stand
 }
 

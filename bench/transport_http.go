@@ -52,7 +52,7 @@ type httpClients struct {
 }
 
 func newHTTPClients(to Endpoint, hold Holder, clients int) (httpClients, error) {
-	api, err := client.Dial(to.URL(), client.Config{Token: to.token, TLS: to.tls})
+	api, err := client.Dial(context.Background(), to.URL(), client.Config{Token: to.token, TLS: to.tls})
 	c := httpClients{to: to, hold: hold, api: api, conns: make([]httpConn, clients)}
 	for i := range c.conns {
 		c.conns[i].to = to

@@ -2,7 +2,7 @@ package kvslots
 
 import "context"
 
-// KeepAlive renews the lease in the background, every third of its TTL, until ctx
+// KeepAlive renews the lease in the background, every sixth of its TTL, until ctx
 // or the lease ends. It retries a renewal that returns ErrUnavailable until the
 // lease ends. When a renewal is refused, KeepAlive stops and Done is closed.
 // KeepAlive never returns the lease.

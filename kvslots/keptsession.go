@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,24 +14,34 @@ import (
 // Session is a session that is kept alive in the background, for programs that hold locks and
 // semaphores. It is safe for concurrent use.
 type Session struct {
-	at   Service
-	id   string
-	idle time.Duration
-	done context.Context // ends with the session, with the cause
-	end  context.CancelCauseFunc
-	kept sync.WaitGroup // the goroutines that ping and follow it
+	at    Service
+	opts  []Option
+	id    string
+	asked time.Duration   // the idle time that was asked for
+	idle  time.Duration   // that was granted
+	done  context.Context // ends with the session, with the cause
+	end   context.CancelCauseFunc
+	kept  sync.WaitGroup // the goroutines that ping and follow it
+
+	mu     sync.Mutex
+	longer *Session // for leases that are longer than asked; nil: none yet
 }
 
-// NewSession creates a session and keeps it alive until Close. The errors are those of
-// Store.CreateSession.
+// NewSession creates a session and keeps it alive until Close. What it holds ends at the latest when nothing
+// has answered for its idle time: DefaultLeaseTTL, or what WithIdle says; the server may grant less. The
+// errors are those of Store.CreateSession.
 func NewSession(ctx context.Context, at Service, opts ...Option) (*Session, error) {
-	id, idle, err := at.CreateSession(ctx, opts...)
+	o := Options{Idle: DefaultLeaseTTL}
+	if err := o.Apply(opts); err != nil {
+		return nil, err
+	}
+	used := clock.Now()
+	id, idle, err := at.CreateSession(ctx, slices.Concat(opts, []Option{WithIdle(o.Idle)})...)
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{at: at, id: id, idle: idle}
+	s := &Session{at: at, opts: opts, id: id, asked: o.Idle, idle: idle}
 	s.done, s.end = context.WithCancelCause(context.Background())
-	used := time.Now()
 	s.kept.Go(func() { s.keep(used) })
 	s.kept.Go(s.follow)
 	return s, nil
@@ -51,16 +62,41 @@ func (s *Session) Err() error {
 	return context.Cause(s.done)
 }
 
+// covering returns the session for a lease of a ttl: this one, or another one with a longer idle time, which
+// ends with it.
+func (s *Session) covering(ctx context.Context, ttl time.Duration) (*Session, error) {
+	if ttl = min(ttl, MaxSessionIdle); ttl <= s.asked {
+		return s, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.longer == nil || s.longer.Err() != nil {
+		longer, err := NewSession(ctx, s.at, slices.Concat(s.opts, []Option{WithIdle(ttl)})...)
+		if err != nil {
+			return nil, err
+		}
+		s.longer = longer
+		context.AfterFunc(s.done, func() { longer.end(s.Err()) })
+	}
+	return s.longer.covering(ctx, ttl)
+}
+
 // Close ends the session and releases what it holds. It ignores the end of ctx: see
 // ReturnTimeout. The errors are those of Store.EndSession; a session that has ended already is
 // no error.
 func (s *Session) Close(ctx context.Context) error {
 	s.end(ErrClosed)
 	s.kept.Wait()
+	var failed error
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.longer != nil {
+		failed = s.longer.Close(ctx)
+	}
 	if err := s.at.EndSession(ctx, s.id); err != nil && !errors.Is(err, ErrSessionGone) {
 		return err
 	}
-	return nil
+	return failed
 }
 
 // within returns a context that ends with the session, too.
@@ -75,9 +111,9 @@ func (s *Session) within(parent context.Context) (context.Context, context.Cance
 
 // keep pings the session every third of its idle time. Without an answer it tries again, until
 // the session may have ended.
-func (s *Session) keep(used time.Time) {
+func (s *Session) keep(used time.Duration) {
 	for pause := s.idle / 3; clock.Sleep(s.done, pause); {
-		sent := time.Now()
+		sent := clock.Now()
 		err := s.ping(used)
 		switch {
 		case err == nil:
@@ -85,7 +121,7 @@ func (s *Session) keep(used time.Time) {
 		case errors.Is(err, ErrSessionGone), errors.Is(err, ErrClosed):
 			s.end(err)
 			return
-		case time.Since(used) >= s.idle:
+		case clock.Now()-used >= s.idle:
 			s.end(err)
 			return
 		default:
@@ -103,8 +139,8 @@ func (s *Session) follow() {
 
 // ping sends one ping, and waits for its answer for a third of the idle time, but not longer
 // than the session lives.
-func (s *Session) ping(used time.Time) error {
-	within := min(s.idle/3, time.Until(used.Add(s.idle)))
+func (s *Session) ping(used time.Duration) error {
+	within := min(s.idle/3, used+s.idle-clock.Now())
 	ctx, cancel := context.WithTimeoutCause(s.done, within, errNoAnswer)
 	defer cancel()
 	return s.at.Ping(ctx, s.id)

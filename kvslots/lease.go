@@ -30,10 +30,10 @@ type Lease struct {
 	tenure
 }
 
-// NewLease returns a lease that was granted, or renewed, at the instant now. It is for
+// NewLease returns a lease that was granted, or renewed, for ttl, at a time of package clock. It is for
 // packages that implement Lender.
-func NewLease(by Lender, pool, id uuid.UUID, position int, fence uint64, ttl time.Duration, now time.Time) *Lease {
-	return &Lease{lender: by, pool: pool, id: id, position: position, fence: fence, tenure: tenure{ttl: ttl, deadline: now.Add(ttl)}}
+func NewLease(by Lender, pool, id uuid.UUID, position int, fence uint64, ttl, at time.Duration) *Lease {
+	return &Lease{lender: by, pool: pool, id: id, position: position, fence: fence, tenure: tenure{ttl: ttl, deadline: at + ttl}}
 }
 
 // ID returns the lease's UUID. It is a secret: a caller that knows it and the pool's
@@ -102,10 +102,22 @@ func (l *Lease) Return(ctx context.Context) (bool, error) {
 const ReturnTimeout = 10 * time.Second
 
 // Returning returns the context of a call that gives up what the caller holds. It
-// keeps the values of ctx, ignores its end, and has ReturnTimeout as its timeout.
+// keeps the values of ctx, ignores its end, and has ReturnTimeout as its timeout, unless
+// the caller has said otherwise: see ReturnWithin.
 func Returning(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Value(returnWithin{}) != nil {
+		return context.WithCancel(ctx)
+	}
 	return context.WithTimeoutCause(context.WithoutCancel(ctx), ReturnTimeout, ErrUnavailable)
 }
+
+// ReturnWithin returns a context whose end ends the calls that give up what the caller holds, in place of
+// ReturnTimeout: for a program that has a time of its own for them. A Client repeats them until then.
+func ReturnWithin(ctx context.Context) context.Context {
+	return context.WithValue(ctx, returnWithin{}, true)
+}
+
+type returnWithin struct{}
 
 // Renew sets the end of the lease to ttl from now. The errors are those of
 // Store.Renew; after ErrNotHeld and ErrNoPool the lease has ended.

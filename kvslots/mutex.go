@@ -11,8 +11,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
-// DefaultLeaseTTL is the lease of a Mutex without WithTTL. It is renewed in the background.
-const DefaultLeaseTTL = 30 * time.Second
+// DefaultLeaseTTL is the lease of a Mutex without WithTTL, which is renewed in the background: it survives
+// 70 s without an answer.
+const DefaultLeaseTTL = 90 * time.Second
 
 // Mutex is a lock, or one slot of a semaphore, by name, which a Session holds. It is safe for
 // concurrent use: its callers exclude each other, too. In contrast to a sync.Mutex it can be
@@ -21,6 +22,7 @@ type Mutex struct {
 	session *Session
 	on      Resource
 	ttl     time.Duration
+	wait    time.Duration // see WithWait
 	turn    chan struct{} // has room for the one caller that holds or waits
 
 	mu   sync.Mutex
@@ -30,6 +32,7 @@ type Mutex struct {
 // hold is one time for which a Mutex is held.
 type hold struct {
 	tenure
+	in    *Session
 	grant Grant
 	stop  context.CancelFunc // stops the renewals
 }
@@ -47,11 +50,18 @@ func (s *Session) Semaphore(name string, limit int, opts ...MutexOption) *Mutex 
 type MutexOption func(*Mutex)
 
 // WithTTL sets the lease of a Mutex, of at least a second. It is how long others wait if this
-// program is gone but its session lives, and how long this program may go without an answer.
+// program is gone, and how long this program may go without an answer. For a ttl that is longer than the
+// session's idle time the Session opens another one, with a longer idle time; Mutex.TTL says what was granted.
 func WithTTL(ttl time.Duration) MutexOption { return func(m *Mutex) { m.ttl = ttl } }
 
+// WithWait makes Lock return ErrNoSlot when it has waited for so long.
+func WithWait(wait time.Duration) MutexOption { return func(m *Mutex) { m.wait = wait } }
+
+// forever is longer than any wait.
+const forever time.Duration = 1 << 62
+
 func (s *Session) mutex(on Resource, opts []MutexOption) *Mutex {
-	m := &Mutex{session: s, on: on, ttl: DefaultLeaseTTL, turn: make(chan struct{}, 1)}
+	m := &Mutex{session: s, on: on, ttl: DefaultLeaseTTL, wait: forever, turn: make(chan struct{}, 1)}
 	for _, opt := range opts {
 		opt(m)
 	}
@@ -61,8 +71,8 @@ func (s *Session) mutex(on Resource, opts []MutexOption) *Mutex {
 // Lock takes the lock. It waits in line until ctx ends, across failures of single gateways.
 // Then its lease is renewed until Unlock.
 //
-// The errors are context.Cause(ctx), ErrSessionGone, and those of Store.Acquire except
-// ErrNoSlot and, while the session lives, ErrUnavailable.
+// The errors are context.Cause(ctx), ErrSessionGone, and those of Store.Acquire except, without
+// WithWait, ErrNoSlot and, while the session lives and the wait goes on, ErrUnavailable.
 func (m *Mutex) Lock(ctx context.Context) error {
 	ctx, cancel := m.session.within(ctx)
 	defer cancel()
@@ -71,20 +81,30 @@ func (m *Mutex) Lock(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	err := m.waitInLine(ctx)
+	if err != nil {
+		<-m.turn
+	}
+	return err
+}
+
+// waitInLine sends requests with one request key, so with one place in line, until one is granted. The last
+// one asks for no wait, and so leaves the line.
+func (m *Mutex) waitInLine(ctx context.Context) error {
+	until := clock.Now() + min(m.wait, forever)
 	for key, pause := uuid.NewString(), time.Duration(0); ; pause = min(2*pause+10*time.Millisecond, time.Second) {
 		const longest = time.Hour // clamped to Config.MaxWait
-		err := m.acquire(ctx, longest, key)
-		if err == nil {
-			return nil
-		}
-		if errors.Is(err, ErrNoSlot) { // the place in line is kept
+		wait := max(min(until-clock.Now(), longest), 0)
+		err := m.acquire(ctx, wait, key)
+		switch {
+		case err == nil, ctx.Err() != nil, wait == 0:
+			return err
+		case errors.Is(err, ErrNoSlot): // the place in line is kept
 			pause = 0
-		} else if !errors.Is(err, ErrUnavailable) || m.session.Err() != nil {
-			<-m.turn
+		case !errors.Is(err, ErrUnavailable) || m.session.Err() != nil:
 			return err
 		}
-		if !clock.Sleep(ctx, pause) {
-			<-m.turn
+		if !clock.Sleep(ctx, min(pause, until-clock.Now())) {
 			return context.Cause(ctx)
 		}
 	}
@@ -113,18 +133,22 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 
 // acquire sends one request. If it is granted, it keeps the lease alive.
 func (m *Mutex) acquire(ctx context.Context, wait time.Duration, key string) error {
-	sent := time.Now()
-	g, err := m.session.at.Acquire(ctx, m.session.id, m.on, m.ttl, wait, WithRequestKey(key))
+	in, err := m.session.covering(ctx, m.ttl)
+	if err != nil {
+		return err
+	}
+	sent := clock.Now()
+	g, err := in.at.Acquire(ctx, in.id, m.on, min(m.ttl, in.idle), wait, WithRequestKey(key))
 	if err != nil {
 		return err
 	}
 	if !g.At.IsZero() {
-		sent = g.At
+		sent = clock.Now() - time.Since(g.At)
 	}
-	h := &hold{grant: g, tenure: tenure{ttl: g.TTL, deadline: sent.Add(g.TTL)}}
+	h := &hold{in: in, grant: g, tenure: tenure{ttl: g.TTL, deadline: sent + g.TTL}}
 	h.notice()
 	renewing, stop := context.WithCancel(context.Background())
-	lost := context.AfterFunc(m.session.done, func() { h.end(m.session.Err()) })
+	lost := context.AfterFunc(in.done, func() { h.end(in.Err()) })
 	h.stop = func() {
 		lost()
 		stop()
@@ -132,25 +156,26 @@ func (m *Mutex) acquire(ctx context.Context, wait time.Duration, key string) err
 	m.mu.Lock()
 	m.held = h
 	m.mu.Unlock()
-	go h.follow(func(ctx context.Context) error { return m.session.at.FollowGrant(ctx, m.session.id, m.on, g.Token) })
+	go h.follow(func(ctx context.Context) error { return in.at.FollowGrant(ctx, in.id, m.on, g.Token) })
 	go h.keep(renewing, func(ctx context.Context) error { return m.extend(ctx, h) })
 	return nil
 }
 
 func (m *Mutex) extend(ctx context.Context, h *hold) error {
-	sent := time.Now()
-	left, err := m.session.at.Extend(ctx, m.session.id, m.on, h.grant.Token, m.ttl)
+	sent := clock.Now()
+	left, err := h.in.at.Extend(ctx, h.in.id, m.on, h.grant.Token, min(m.ttl, h.in.idle))
 	if err != nil {
 		h.failed(err)
 		return err
 	}
-	h.extend(left, sent.Add(left))
+	h.extend(left, sent+left)
 	return nil
 }
 
-// Unlock releases the lock. It ignores the end of ctx: see ReturnTimeout. The error is
-// ErrNotHeld if the lock was lost before, and otherwise one of Store.Release; after each of
-// them this Mutex does not hold the lock.
+// Unlock releases the lock. It ignores the end of ctx: see ReturnTimeout. If the lock was lost before, the
+// error is Err, in which errors.Is finds ErrNotHeld, ErrSessionGone or ErrUnavailable; a second Unlock
+// returns ErrNotHeld. Otherwise the error is one of Store.Release. After each of them this Mutex does not
+// hold the lock.
 func (m *Mutex) Unlock(ctx context.Context) error {
 	m.mu.Lock()
 	h := m.held
@@ -160,9 +185,13 @@ func (m *Mutex) Unlock(ctx context.Context) error {
 		return ErrNotHeld
 	}
 	h.stop()
-	err := m.session.at.Release(ctx, m.session.id, m.on, h.grant.Token)
+	lost := h.Err()
+	err := h.in.at.Release(ctx, h.in.id, m.on, h.grant.Token)
 	h.end(errReturned)
 	<-m.turn
+	if lost != nil && (err == nil || isLost(err)) {
+		return lost
+	}
 	return err
 }
 
@@ -177,6 +206,12 @@ func (m *Mutex) holding() *hold {
 	h.notice()
 	return h
 }
+
+// TTL, Left, ExpiresAt and Trouble are those of a Lease, of the lock as it is held now.
+func (m *Mutex) TTL() time.Duration   { return m.holding().TTL() }
+func (m *Mutex) Left() time.Duration  { return m.holding().Left() }
+func (m *Mutex) ExpiresAt() time.Time { return m.holding().ExpiresAt() }
+func (m *Mutex) Trouble() error       { return m.holding().Trouble() }
 
 // Fence returns the fencing token of the lock while it is held, and otherwise 0: see
 // Lease.Fence.

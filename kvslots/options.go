@@ -118,8 +118,8 @@ func WithOrigin(origin string) Option {
 	}
 }
 
-// WithIdle sets the idle time of a session, from MinSessionIdle to MaxSessionIdle. It is for
-// CreateSession of a Store; a gateway has one idle time for all its clients.
+// WithIdle sets the idle time of a session, from MinSessionIdle to MaxSessionIdle: how long it lives without
+// a call. A gateway may grant less.
 func WithIdle(idle time.Duration) Option {
 	return func(o *Options) error {
 		if idle < MinSessionIdle || idle > MaxSessionIdle {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/hidden"
@@ -176,7 +177,7 @@ func (s *Store) lease(ids *leaseIDs, g *peer.Grant) *Lease {
 	case g.Claim > 0:
 		id = ids.ofClaim(g.Claim)
 	}
-	l := NewLease(s, *ids.pool, id, g.Position, g.Fence, g.TTL, s.bucket.Time(g.At))
+	l := NewLease(s, *ids.pool, id, g.Position, g.Fence, g.TTL, clock.Now()-time.Since(s.bucket.Time(g.At)))
 	l.queued, l.resumed, l.revision = g.Queued, g.Resumed, g.Revision
 	return l
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 // tenure is the time for which a lease, a lock or a semaphore's slot is held, as its holder
@@ -13,7 +15,7 @@ import (
 type tenure struct {
 	mu       sync.Mutex
 	ttl      time.Duration
-	deadline time.Time
+	deadline time.Duration   // by package clock
 	why      error           // why it has ended; nil before
 	trouble  error           // of the last renewal; nil after a success
 	done     context.Context // ends with the tenure; nil before the first call of notice
@@ -31,13 +33,27 @@ func (t *tenure) TTL() time.Duration {
 	return t.ttl
 }
 
-// ExpiresAt returns the time, by this machine's clocks, at which it ends unless
-// it is renewed or given back before. The time has a monotonic reading, so time.Until is
-// not affected by steps of the wall clock.
-func (t *tenure) ExpiresAt() time.Time {
+// Left returns how long it still lasts unless it is renewed or given back before, less than 0 after its
+// end. On Linux it counts the time while the machine is suspended.
+func (t *tenure) Left() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.deadline
+	return t.left()
+}
+
+func (t *tenure) left() time.Duration { return t.deadline - clock.Now() }
+
+// ExpiresAt returns the time, by this machine's clocks, after Left.
+func (t *tenure) ExpiresAt() time.Time {
+	now := time.Now()
+	return now.Add(t.Left())
+}
+
+// Trouble returns the error of the last renewal, and nil after one that has succeeded.
+func (t *tenure) Trouble() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.trouble
 }
 
 // Err returns nil while it is held, as far as its holder knows, and then why it is not:
@@ -46,7 +62,7 @@ func (t *tenure) ExpiresAt() time.Time {
 func (t *tenure) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.why == nil && time.Until(t.deadline) <= 0 {
+	if t.why == nil && t.left() <= 0 {
 		return t.overdue()
 	}
 	return t.why
@@ -72,7 +88,7 @@ func (t *tenure) notice() (first bool) {
 		t.setDone()
 		return false
 	}
-	t.timer = time.AfterFunc(time.Until(t.deadline), t.expire)
+	t.timer = time.AfterFunc(t.left(), t.expire)
 	return true
 }
 
@@ -107,16 +123,16 @@ func (t *tenure) within(parent context.Context) (context.Context, context.Cancel
 func (t *tenure) untilNotice() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return time.Until(t.deadline) - min(t.ttl/10, time.Second)
+	return t.left() - min(t.ttl/10, time.Second)
 }
 
 // extend records a renewal.
-func (t *tenure) extend(ttl time.Duration, deadline time.Time) {
+func (t *tenure) extend(ttl, deadline time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ttl, t.deadline, t.trouble = ttl, deadline, nil
 	if t.timer != nil && t.why == nil {
-		t.timer.Reset(time.Until(t.deadline))
+		t.timer.Reset(t.left())
 	}
 }
 
@@ -140,7 +156,7 @@ func isLost(err error) bool {
 func (t *tenure) expire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.why == nil && time.Until(t.deadline) <= 0 { // otherwise a renewal has set the timer again
+	if t.why == nil && t.left() <= 0 { // otherwise a renewal has set the timer again
 		t.endFor(t.overdue())
 	}
 }
@@ -170,29 +186,39 @@ func (t *tenure) follow(ended func(context.Context) error) {
 	}
 }
 
-// keep renews it in the background of the caller, every third of its TTL, until ctx or the
-// tenure ends. notice must have been called.
+// renewAfter returns the age at which it is renewed: so early that it survives most of its ttl without an
+// answer.
+func renewAfter(ttl time.Duration) time.Duration { return max(ttl/6, min(ttl/3, time.Second)) }
+
+// keep renews it in the background of the caller until ctx or the tenure ends. notice must have been
+// called.
 func (t *tenure) keep(ctx context.Context, renew func(context.Context) error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.done, cancel)()
 	ttl := t.TTL()
-	pause := ttl / 3
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.done.Done():
-			return
-		case <-time.After(pause):
-		}
+	for pause := renewAfter(ttl) - (ttl - t.Left()); clock.Sleep(ctx, pause); {
 		attempt, cancel := context.WithTimeoutCause(ctx, max(ttl/4, time.Second), errNoAnswer)
 		err := renew(attempt)
 		cancel()
 		switch {
 		case err == nil:
-			pause = t.TTL() / 3
+			pause = renewAfter(t.TTL())
 		case isLost(err), errors.Is(err, ErrClosed):
 			return
 		default:
-			pause = min(ttl/10, time.Second)
+			pause = max(min(ttl/10, time.Second), min(retryAfter(err), t.Left()/2))
 		}
 	}
+}
+
+// retryAfter returns the pause that a server has asked for in an error, or 0.
+func retryAfter(err error) time.Duration {
+	if refused, ok := errors.AsType[interface {
+		error
+		Pause() time.Duration
+	}](err); ok {
+		return refused.Pause()
+	}
+	return 0
 }

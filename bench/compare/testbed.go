@@ -147,7 +147,7 @@ func (r *testbed) serve(hold bench.Holder) error {
 		return err
 	}
 	r.transports = []bench.Transport{
-		bench.Library(r.store), bench.NATS(client.New(r.outer)), bench.HTTP(r.http, hold), bench.V1(r.http, hold),
+		bench.Library(r.store), bench.NATS(client.New(r.outer, client.Config{})), bench.HTTP(r.http, hold), bench.V1(r.http, hold),
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -14,20 +13,15 @@ import (
 // The bodies of answers in the Library API (gateway/README.md, "The Library API: /l").
 // With --json a command prints them as they are.
 type (
-	poolAnswer       wire.Pool
-	inspectionAnswer wire.Inspection
-	leaseAnswer      wire.Lease
-	deletedAnswer    wire.Deleted
-	returnedAnswer   wire.Returned
+	poolAnswer     wire.Pool
+	leaseAnswer    wire.Lease
+	deletedAnswer  wire.Deleted
+	returnedAnswer wire.Returned
 )
 
 func (p poolAnswer) String() string {
 	return fmt.Sprintf("count %d, in use %d, available %d, waiting %d", p.Count, p.InUse, p.Available, p.Waiting)
 }
-
-func (i inspectionAnswer) String() string { return poolAnswer(i.Pool).String() }
-
-func (l leaseAnswer) ttl() time.Duration { return time.Duration(l.ExpiresIn) * time.Second }
 
 func addJSONFlag(flags *pflag.FlagSet, asJSON *bool) {
 	flags.BoolVar(asJSON, "json", false, "print a line of JSON; an error, too")

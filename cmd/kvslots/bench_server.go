@@ -79,7 +79,7 @@ func (p *measuredProcess) start(ctx context.Context) (*bench.Gateway, error) {
 	if p.calls, err = nats.Connect(natsURL); err != nil {
 		return nil, err
 	}
-	return bench.Remote(ctx, to, client.New(p.calls))
+	return bench.Remote(ctx, to, client.New(p.calls, client.Config{}))
 }
 
 // awaitListening reads the logs of a gateway until it listens, and returns its addresses. It

@@ -58,18 +58,20 @@ func borrowCommand(env settings.Environment) *cobra.Command {
 				return err
 			}
 			defer s.close()
-			_, err = s.Borrow(ctx)
+			err = s.take(ctx)
 			switch {
 			case ctx.Err() != nil:
 				if err == nil {
-					_ = s.returnOnce(context.WithoutCancel(ctx))
+					returning, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
+					defer cancel()
+					_ = s.Return(returning)
 				}
 				return unlessInterrupted(ctx, context.Cause(ctx))
 			case err != nil:
 				return coded(err)
 			}
 			s.printShortfall()
-			if err = p.answer(nil, s.lease); err != nil { // the lease is known to no one
+			if err = p.answer(nil, s.answer()); err != nil { // the lease is known to no one
 				return errors.Join(err, s.Return(ctx))
 			}
 			return nil

@@ -545,7 +545,7 @@ func TestExplain(t *testing.T) {
 		{client.ErrNotUnderstood, "http://h: the answer is not that of a gateway; is --server a kvslots gateway?", false},
 	} {
 		err := (&lender{at: &settings.Gateway{Server: "http://h"}}).explain(c.err)
-		if err.Error() != c.text || temporary(err) != c.temporary {
+		if err.Error() != c.text || client.Temporary(err) != c.temporary {
 			t.Errorf("%v is printed as %#v", c.err, err)
 		}
 		if errors.Is(c.err, kvslots.ErrNoSlot) && !errors.Is(err, kvslots.ErrNoSlot) {

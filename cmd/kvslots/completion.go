@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -53,11 +54,11 @@ func completeNames(env settings.Environment, at *settings.Gateway, types ...stri
 		if settings.Load(command, env, at) != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		from, err := dial(at)
+		from, err := dial(at, io.Discard)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		defer from.close()
+		defer from.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 		defer cancel()
 		query := kvslots.PoolQuery{Match: typed}

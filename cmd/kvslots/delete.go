@@ -15,8 +15,7 @@ func deleteCommand(env settings.Environment) *cobra.Command {
 		arguments("[<pool>]"), nil,
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			return p.with(args, func(from *lender, pool uuid.UUID) error {
-				answer, err := from.remove(ctx, pool)
-				return p.answer(err, answer)
+				return p.answer(from.explain(from.Delete(ctx, pool)), deletedAnswer{true})
 			})
 		})
 }

@@ -116,7 +116,7 @@ func TestDumpOfProgram(t *testing.T) {
 	startProcess(t, process)
 	listening := logs.waitFor(t, "listening")
 	url := "http://" + listening["http"].(string)
-	over := client.New(connectNATS(t, listening["nats"].(string)))
+	over := client.New(connectNATS(t, listening["nats"].(string)), client.Config{})
 	leases := map[uuid.UUID]uuid.UUID{}
 	for _, pool := range []uuid.UUID{heldPool, waitingPool} {
 		if _, err := over.Register(t.Context(), pool, 1); err != nil {

@@ -32,9 +32,8 @@ func evictCommand(env settings.Environment) *cobra.Command {
 					return settings.Usagef("--%s is missing: \"kvslots holders\" prints it", name)
 				}
 			}
-			evicted, err := ask(ctx, t.from, 0, func(ctx context.Context) (kvslots.HolderStats, error) {
-				return t.from.client.Evict(ctx, t.pool, position, fence)
-			})
+			evicted, err := t.from.Evict(ctx, t.pool, position, fence)
+			err = t.from.explain(err)
 			if errors.Is(err, kvslots.ErrOtherHolder) || errors.Is(err, kvslots.ErrNotHeld) {
 				err = t.otherHolder(ctx, position)
 			}

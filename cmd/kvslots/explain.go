@@ -21,16 +21,16 @@ import (
 func (l *lender) explain(err error) error {
 	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
 		refused.Text = printable(refused.Text)
-		if hint := l.hint(refused); hint != "" {
+		if hint := l.hintAt(refused); hint != "" {
 			refused.Text = refused.Error() + hint
 		}
 		return refused
 	}
 	hint := certificateHint(err, "--server", "--tls-ca")
 	switch unanswered, ok := errors.AsType[*client.Unanswered](err); {
-	case errors.Is(err, client.ErrNotUnderstood) && l.nats == nil:
+	case errors.Is(err, client.ErrNotUnderstood) && !l.overNATS():
 		return fmt.Errorf("%s: the answer is not that of a gateway; is --server a kvslots gateway?", l.at.Shown())
-	case ok && l.nats == nil:
+	case ok && !l.overNATS():
 		return &client.Unanswered{Err: errors.New(l.printableEach(unanswered.Error()) + unansweredHint(err))}
 	case ok:
 		return &client.Unanswered{Err: errors.New(printable(unanswered.Error()))}
@@ -42,16 +42,19 @@ func (l *lender) explain(err error) error {
 	return err
 }
 
-// hint returns what may be wrong if a gateway refuses a request so.
-func (l *lender) hint(refused *wire.Refusal) string {
+// overNATS reports whether requests are sent over NATS.
+func (l *lender) overNATS() bool { return l.at.NATS.URL != "" }
+
+// hintAt returns what may be wrong if a gateway refuses a request so.
+func (l *lender) hintAt(refused *wire.Refusal) string {
 	switch {
 	case refused.Status == http.StatusForbidden && refused.Text == wire.ReadOnly.Text:
 		return "; changes need the gateway's full token"
-	case refused.Status == http.StatusUnauthorized && l.nats != nil && l.at.Token.Given():
+	case refused.Status == http.StatusUnauthorized && l.overNATS() && l.at.Token.Given():
 		return "; the token of --auth-token or --auth-token-file is not one of the gateway's"
-	case refused.Status == http.StatusUnauthorized && l.nats != nil:
+	case refused.Status == http.StatusUnauthorized && l.overNATS():
 		return "; the gateway requires a token of operators: give --auth-token-file"
-	case l.nats != nil:
+	case l.overNATS():
 		return ""
 	case refused.Text == "" && refused.Status < http.StatusBadRequest:
 		return ", a redirect; is --server right?"

@@ -36,32 +36,34 @@ func TestRunCommandFollowsItsLease(t *testing.T) {
 // What several hold together is lost when a session or one of the names is.
 func TestNamedAreFollowed(t *testing.T) {
 	_, url := startNATSTransport(t)
-	over := client.New(connectNATS(t, url))
+	over := client.New(connectNATS(t, url), client.Config{})
 	for name, end := range map[string]func(n *named) error{
-		"the session ends": func(n *named) error { return over.EndSession(t.Context(), n.session) },
-		"one is released":  func(n *named) error { return over.Release(t.Context(), n.session, n.on, n.grant.Token) },
+		"the session ends": func(n *named) error { return over.EndSession(t.Context(), n.in.session.ID()) },
+		"one is evicted": func(n *named) error {
+			_, err := over.Evict(t.Context(), kvslots.ByName(n.on.Key), 0, n.mutex.Fence())
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := &ownSession{at: &settings.Gateway{NATS: settings.NATS{URL: url}}}
+			from, err := dial(&settings.Gateway{NATS: settings.NATS{URL: url}}, io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := &ownSession{from: from}
 			var members []member
 			for range 2 {
-				members = append(members, newNamed(in, kvslots.Lock(uuid.NewString()), leaseTerms{ttl: time.Hour}, io.Discard))
+				members = append(members, newNamed(in, kvslots.Lock(uuid.NewString()), leaseTerms{ttl: time.Hour}))
 			}
 			h := newSeveral(members)
 			defer h.close()
-			if _, err := h.Borrow(t.Context()); err != nil {
+			lease, err := h.Borrow(t.Context())
+			if err != nil {
 				t.Fatal(err)
 			}
-			lost := make(chan struct{}, 2)
-			unfollow := h.Follow(func() { lost <- struct{}{} })
 			if err := end(members[1].(*named)); err != nil {
 				t.Fatal(err)
 			}
-			<-lost
-			unfollow()
-			if len(lost) > 0 {
-				t.Error("it was lost twice")
-			}
+			<-lease.Done()
 		})
 	}
 }

@@ -47,10 +47,6 @@ func (l *lender) holders(ctx context.Context, pool kvslots.PoolRef, limit int) (
 	}
 }
 
-func (l *lender) read(ctx context.Context, pool kvslots.PoolRef, page kvslots.DetailPage) (kvslots.PoolDetail, error) {
-	return ask(ctx, l, 0, func(ctx context.Context) (kvslots.PoolDetail, error) { return l.client.ReadPool(ctx, pool, page) })
-}
-
 // poolHead returns what a pool is, in lines.
 func poolHead(d *kvslots.PoolDetail) string {
 	p := wire.NewPoolInfo(&d.PoolStats)

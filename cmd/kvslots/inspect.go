@@ -19,7 +19,7 @@ func inspectCommand(env settings.Environment) *cobra.Command {
 		arguments("[<pool>]"), nil,
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			return p.with(args, func(from *lender, pool uuid.UUID) error {
-				answer, err := from.describe(ctx, pool)
+				answer, err := from.inspect(ctx, pool)
 				return p.answer(err, answer)
 			})
 		})

@@ -25,6 +25,9 @@ type limitSubcommand struct {
 const limitHelp = "Limits are in a NATS bucket of their own, separate from the pools, and are shared with the Ruby workers of\n" +
 	"Cosmo::Job::Limit. They need no gateway, only a NATS with JetStream."
 
+// requestTimeout bounds a request to NATS.
+const requestTimeout = 10 * time.Second
+
 func limitCommand(env settings.Environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "limit",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"time"
 
@@ -56,7 +57,7 @@ func limitRunCommand(env settings.Environment) *cobra.Command {
 			}
 			s.limitSubcommand, s.key, s.until = c, args[0], clock.Now()+s.wait
 			defer s.close()
-			cfg := underlease.Config{Slot: s, KillAfter: killAfter, Fixed: true}
+			cfg := underlease.Config{Slot: s, KillAfter: killAfter}
 			return runUnder(c.Context(), c.Command, args[dash:], cfg, s.granted)
 		})
 	command.DisableFlagsInUseLine = true // flags come before the command
@@ -68,8 +69,7 @@ func defaultJobID() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// limitSlot is a slot of a limit under which a command runs. It implements
-// underlease.Slot with a fixed lease.
+// limitSlot is a slot of a limit under which a command runs.
 type limitSlot struct {
 	*limitSubcommand
 	limitUse
@@ -91,36 +91,40 @@ func (s *limitSlot) close() {
 // Borrow acquires a slot. While all slots are taken it tries again until --wait is over.
 func (s *limitSlot) Borrow(ctx context.Context) (lease underlease.Lease, err error) {
 	if s.slot.Key != "" && clock.Now() >= s.until {
-		return lease, errors.New("the answers of NATS take too long for so short a --duration")
+		return nil, errors.New("the answers of NATS take too long for so short a --duration")
 	}
 	if s.nc == nil {
 		if s.nc, s.limiter, err = s.open(ctx); err != nil {
-			return lease, err
+			return nil, err
 		}
 	}
-	for pauses := (retry{}); ; {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		began := clock.Now()
 		s.slot, err = s.acquire(ctx, s.limiter, s.key)
 		if err == nil {
-			return underlease.Lease{Began: began, TTL: s.duration}, nil
+			return fixedLease{s.duration, began + s.duration}, nil
 		}
 		left := s.until - clock.Now()
-		if !errors.Is(err, errAllTaken) || left <= 0 || !sleep(ctx, min(pauses.next(err), left)) {
-			return lease, err
+		random := pause/2 + rand.N(pause/2) // so that many clients do not come back at the same time
+		if !errors.Is(err, errAllTaken) || left <= 0 || !clock.Sleep(ctx, min(random, left)) {
+			return nil, err
 		}
 	}
 }
 
-// Renew implements underlease.Slot.
-func (s *limitSlot) Renew(context.Context) (underlease.Lease, error) {
-	return underlease.Lease{}, errors.ErrUnsupported
+// fixedLease is a lease that is not renewed, and of whose end nothing tells.
+type fixedLease struct {
+	ttl  time.Duration
+	ends time.Duration // by package clock
 }
 
-// Follow implements underlease.Slot. Nothing tells of the end of a slot.
-func (s *limitSlot) Follow(func()) (stop func()) { return func() {} }
+func (l fixedLease) TTL() time.Duration { return l.ttl }
 
-// RetryAfter implements underlease.Slot.
-func (s *limitSlot) RetryAfter(error) time.Duration { return 0 }
+func (l fixedLease) Left() time.Duration { return l.ends - clock.Now() }
+
+func (fixedLease) Done() <-chan struct{} { return nil }
+
+func (fixedLease) Trouble() error { return nil }
 
 // Return releases the slot. Since Release ignores the end of ctx, Return then closes the
 // connection, without which Release fails.

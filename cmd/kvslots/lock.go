@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,10 +14,10 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-const lockHelp = `The lock belongs to a session, which kvslots keeps alive and ends with the command. If kvslots is killed, the lock is free
-when its lease ends, or its session: after --ttl, at most. A session ends when no gateway has heard of it for twice the
-gateway's --http-session-idle-timeout, 40 s by default, so a longer --ttl than that is shortened to it. With the default
---ttl of 30s the command survives 25 s without a gateway.
+const lockHelp = `The lock belongs to a session, which kvslots keeps alive and ends with the command. With the default --ttl of 4m the command
+survives 3 minutes without a gateway, as when the gateway's machine is rebooted. If kvslots is killed, the lock is free when its
+lease ends: after --ttl, at most. A gateway may grant less, --max-ttl or its --max-session-idle; kvslots prints that to standard
+error.
 
 The command has KVSLOTS_FENCE in its environment, and none of the variables with credentials of kvslots. It is ended before
 the lock can be another's. All this, the signals and the exit codes are as with "kvslots run"; see its help.
@@ -79,6 +80,8 @@ func newNamedCommand(env settings.Environment, use, short, long string, ownFlags
 		ownFlags(flags)
 	}
 	o.addFlags(flags, settings.Forever, "name", "another name")
+	o.ttl = 4 * time.Minute
+	flags.Lookup("ttl").DefValue = settings.FormatDuration(o.ttl)
 	at.AddFlags(flags)
 	command.DisableFlagsInUseLine = true // flags come before the command
 	command.ValidArgsFunction = completeNames(env, &at, map[string]string{"lock": "lock", "sem": "semaphore"}[command.Name()])
@@ -86,13 +89,17 @@ func newNamedCommand(env settings.Environment, use, short, long string, ownFlags
 }
 
 func newNames(command *cobra.Command, at *settings.Gateway, t leaseTerms, names []string, on func(name string) kvslots.Resource) (holding, error) {
-	in := &ownSession{at: at}
+	from, err := dial(at, command.ErrOrStderr())
+	if err != nil {
+		return nil, err
+	}
+	in := &ownSession{from: from}
 	var members []member
 	for _, name := range names {
 		if err := on(name).Check(true); err != nil {
 			return nil, settings.Usagef("the name is wrong: %w", err)
 		}
-		members = append(members, newNamed(in, on(name), t, command.ErrOrStderr()))
+		members = append(members, newNamed(in, on(name), t))
 	}
 	h := newSeveral(members)
 	if h == nil {

@@ -111,7 +111,7 @@ func TestLockCommandLosesTheGateways(t *testing.T) {
 		"lock", "nightly", "--ttl", "3s", "--kill-after", "500ms")...)
 	waitFor(t, func() bool { return strings.Contains(out.String(), "alive") })
 	cut()
-	c := client.New(connectNATS(t, direct))
+	c := client.New(connectNATS(t, direct), client.Config{})
 	session, err := kvslots.NewSession(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestLockCommandHandsOver(t *testing.T) {
 	}
 }
 
-// With default settings the command survives 25 s without a gateway, and ends before another client
+// With a ttl of 30 s the command survives 20 s without a gateway, and ends before another client
 // gets the lock, by the server's record.
 func TestLockCommandSurvives(t *testing.T) {
 	if testing.Short() {
@@ -209,7 +209,7 @@ func testSurvives(t *testing.T, p *program, what []string) {
 		}
 		return false
 	})
-	out, code := start(t, underName([]string{"--server", server}, `while :; do `+showLife+`; done`, what...)...)
+	out, code := start(t, underName([]string{"--server", server}, `while :; do `+showLife+`; done`, append(what, "--ttl", "30s")...)...)
 	waitFor(t, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -218,7 +218,7 @@ func testSurvives(t *testing.T, p *program, what []string) {
 	})
 	others, free := start(t, underName([]string{"--server", p.url}, showLife, what...)...)
 	waitFor(t, func() bool { return strings.Contains(out.String(), "ending the command") })
-	if survived := time.Since(renewed); survived < 25*time.Second {
+	if survived := time.Since(renewed); survived < 20*time.Second {
 		t.Errorf("%v: the command was ended %s after the last renewal", what, survived)
 	}
 	if got := <-code; got != exitLost {

@@ -97,11 +97,8 @@ func (o *operatorCommand) reportPart(body any, text string, more bool) error {
 func (l *lender) pools(ctx context.Context, q kvslots.PoolQuery, limit int) (all []kvslots.PoolStats, next string, err error) {
 	for {
 		q.Max = pageSize(limit, len(all))
-		page, err := ask(ctx, l, 0, func(ctx context.Context) (page []kvslots.PoolStats, err error) {
-			page, q.After, err = l.client.ReadPools(ctx, q)
-			return page, err
-		})
-		all = append(all, page...)
+		page, after, err := l.ReadPools(ctx, q)
+		all, q.After, err = append(all, page...), after, l.explain(err)
 		if err != nil || q.After == "" || len(page) == 0 || limit > 0 && len(all) >= limit {
 			return all, q.After, err
 		}

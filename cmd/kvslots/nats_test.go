@@ -51,7 +51,7 @@ func TestServeOverNATS(t *testing.T) {
 		nc.Close()
 		t.Errorf("without a password: %v", err)
 	}
-	c := client.New(connectNATS(t, p.natsURL(t), nats.UserInfo("u", "hunter2")))
+	c := client.New(connectNATS(t, p.natsURL(t), nats.UserInfo("u", "hunter2")), client.Config{})
 	id := uuid.MustParse(pool)
 	if _, err := c.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestServeOverNATS(t *testing.T) {
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 409, "")
 	waited := make(chan error, 1)
 	go func() {
-		_, err := c.Once().Borrow(t.Context(), id, 30*time.Second, 30*time.Second)
+		_, err := c.Borrow(t.Context(), id, 30*time.Second, 30*time.Second)
 		waited <- err
 	}()
 	p.eventually(t, "/l/"+pool, `"waiting":1`)
@@ -123,7 +123,7 @@ func TestServeOverAnExistingNATS(t *testing.T) {
 			c.change(&options)
 			_, url := runNATS(t, options)
 			p := startServe(t, noEnv, append(c.args, "--nats-url", "nats://"+closedPort(t)+", "+url)...)
-			client := client.New(connectNATS(t, url, c.let))
+			client := client.New(connectNATS(t, url, c.let), client.Config{})
 			if _, err := client.Register(t.Context(), uuid.MustParse(pool), 3); err != nil {
 				t.Error(err)
 			}
@@ -141,7 +141,7 @@ func TestServeOverAnExistingNATS(t *testing.T) {
 func TestBorrowerDiesAtTheListener(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--sync", "interval")
 	nc := connectNATS(t, p.natsURL(t))
-	c, id := client.New(nc), uuid.MustParse(pool)
+	c, id := client.New(nc, client.Config{}), uuid.MustParse(pool)
 	if _, err := c.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestBorrowerDiesAtTheListener(t *testing.T) {
 		died := make(chan struct{})
 		go func() {
 			defer close(died)
-			_, _ = client.New(dying).Once().Borrow(context.Background(), id, 10*time.Minute, time.Minute)
+			_, _ = client.New(dying, client.Config{}).Borrow(context.Background(), id, 10*time.Minute, time.Minute)
 		}()
 		p.eventually(t, "/l/"+pool, `"waiting":1`)
 		next := make(chan error, 1)
@@ -187,7 +187,7 @@ func TestServeOverTLS(t *testing.T) {
 	cert, key := selfSigned(t)
 	listening := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0",
 		"--nats-tls-cert", cert, "--nats-tls-key", key, "--nats-token", "t0ken")
-	c := client.New(connectNATS(t, listening.natsURL(t), nats.RootCAs(cert), nats.Token("t0ken")))
+	c := client.New(connectNATS(t, listening.natsURL(t), nats.RootCAs(cert), nats.Token("t0ken")), client.Config{})
 	if _, err := c.Register(t.Context(), uuid.MustParse(pool), 1); err != nil {
 		t.Error(err)
 	}

@@ -93,11 +93,11 @@ func newTargetCommand(env settings.Environment, use, short, long string, others 
 
 // with connects to a gateway, or to NATS, and calls do.
 func (o *operatorCommand) with(do func(from *lender) error) error {
-	from, err := dial(&o.at)
+	from, err := dial(&o.at, o.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	defer from.close()
+	defer from.Close()
 	return do(from)
 }
 
@@ -135,7 +135,8 @@ func (o *operatorCommand) pool(args []string) (pool kvslots.PoolRef, text string
 // find returns the pool, lock or semaphore that a text names. A lock that no client holds has no
 // entry, and is named all the same.
 func (l *lender) find(ctx context.Context, text string) (kvslots.PoolRef, error) {
-	pool, err := ask(ctx, l, 0, func(ctx context.Context) (kvslots.PoolRef, error) { return kvslots.FindPool(ctx, l.client, text) })
+	pool, err := kvslots.FindPool(ctx, l, text)
+	err = l.explain(err)
 	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
 		return pool, wrong
 	}

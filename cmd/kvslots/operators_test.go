@@ -264,7 +264,7 @@ func TestWhichTarget(t *testing.T) {
 func TestLongLists(t *testing.T) {
 	const n = 120
 	p, natsURL := startNATSTransport(t)
-	c, err := client.Dial(p.url, client.Config{})
+	c, err := client.Dial(t.Context(), p.url, client.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

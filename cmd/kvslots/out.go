@@ -57,15 +57,16 @@ func (t *target) takeOut(ctx context.Context, out kvslots.OutOfService) error {
 	if err := checkText("reason", out.Reason); err != nil {
 		return err
 	}
-	return t.change(ctx, func(ctx context.Context) (kvslots.State, error) { return t.from.client.TakeOut(ctx, t.pool, out) })
+	state, err := t.from.TakeOut(ctx, t.pool, out)
+	return t.changed(ctx, state, err)
 }
 
 // putBack is the reverse of takeOut.
 func (t *target) putBack(ctx context.Context, position int) error {
-	return t.change(ctx, func(ctx context.Context) (kvslots.State, error) { return t.from.client.PutBack(ctx, t.pool, position) })
+	state, err := t.from.PutBack(ctx, t.pool, position)
+	return t.changed(ctx, state, err)
 }
 
-func (t *target) change(ctx context.Context, call func(context.Context) (kvslots.State, error)) error {
-	state, err := ask(ctx, t.from, 0, call)
-	return t.answer(err, wire.NewPoolState(state), poolAnswer(wire.NewPool([16]byte{}, state)).String())
+func (t *target) changed(ctx context.Context, state kvslots.State, err error) error {
+	return t.answer(t.from.explain(err), wire.NewPoolState(state), poolAnswer(wire.NewPool([16]byte{}, state)).String())
 }

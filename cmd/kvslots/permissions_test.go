@@ -51,7 +51,7 @@ func TestRecommendedPermissions(t *testing.T) {
 			default:
 			}
 		}))
-	client, id := client.New(ann), uuid.MustParse(pool)
+	client, id := client.New(ann, client.Config{}), uuid.MustParse(pool)
 	if _, err := client.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestGatewayInboxesAreItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := startServe(t, noEnv, "--nats-url", url)
-	ann := client.New(connectNATS(t, url, nats.CustomInboxPrefix("_INBOX_ann")))
+	ann := client.New(connectNATS(t, url, nats.CustomInboxPrefix("_INBOX_ann")), client.Config{})
 	id := uuid.MustParse(pool)
 	if _, err := ann.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestPermissionsGivenBack(t *testing.T) {
 			lease := p.lend(t)
 			waited := make(chan error, 1)
 			go func() {
-				_, err := client.New(admin).Borrow(t.Context(), uuid.MustParse(pool), time.Minute, 5*time.Minute)
+				_, err := client.New(admin, client.Config{}).Borrow(t.Context(), uuid.MustParse(pool), time.Minute, 5*time.Minute)
 				waited <- err
 			}()
 			p.eventually(t, "/l/"+pool, `"waiting":1`)

@@ -71,11 +71,11 @@ func (p *poolCommand) with(args []string, do func(from *lender, pool uuid.UUID) 
 	if err != nil {
 		return err
 	}
-	from, err := dial(&p.at)
+	from, err := dial(&p.at, p.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	defer from.close()
+	defer from.Close()
 	return do(from, pool)
 }
 

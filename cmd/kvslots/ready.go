@@ -2,18 +2,15 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
-	"github.com/kvslots/kvslots/kvslots/client"
 )
 
 // readyCommand is for health checks of containers, whose image has no shell and no curl.
@@ -31,11 +28,7 @@ func readyCommand(env settings.Environment) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(command.Context(), timeout)
 			defer cancel()
-			config, err := from.TLS.Config()
-			if err != nil {
-				return err
-			}
-			sync, err := askAnyReady(ctx, &from, config)
+			sync, err := askAnyReady(ctx, &from)
 			if err != nil {
 				return err
 			}
@@ -52,14 +45,19 @@ func readyCommand(env settings.Environment) *cobra.Command {
 }
 
 // askAnyReady asks servers in turn, until one is ready, and gives each an equal share of the time.
-func askAnyReady(ctx context.Context, from *settings.Gateway, config *tls.Config) (sync string, err error) {
+func askAnyReady(ctx context.Context, from *settings.Gateway) (sync string, err error) {
 	var failed []error
 	servers := from.Servers()
 	for i, server := range servers {
 		end, _ := ctx.Deadline()
+		one, err := dial(&settings.Gateway{Server: server, TLS: from.TLS}, io.Discard)
+		if err != nil {
+			return "", err
+		}
 		within, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(len(servers)-i))
-		sync, err := askReady(within, &lender{at: &settings.Gateway{Server: server}}, config)
+		sync, err := askReady(within, one)
 		cancel()
+		one.Close()
 		if err == nil {
 			return sync, nil
 		}
@@ -70,30 +68,21 @@ func askAnyReady(ctx context.Context, from *settings.Gateway, config *tls.Config
 
 // askReady returns what a gateway that is ready says about its durability. Otherwise
 // the error says why it is not ready.
-func askReady(ctx context.Context, from *lender, config *tls.Config) (sync string, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(from.at.Server, "/")+"/ready", nil)
-	if err != nil {
-		return "", err
-	}
-	answer, content, err := client.Exchange(&http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}}, r)
+func askReady(ctx context.Context, from *lender) (sync string, err error) {
+	answer, err := from.Ready(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("%s: no answer in time; --timeout may be too short", from.at.Shown())
 	case err != nil:
 		return "", from.explain(err)
+	case answer.Ready:
+		return answer.Sync, nil
+	case answer.Status == "":
+		answer.Status = answer.HTTP + from.notGateway(answer.Code)
+	case answer.Reason != "":
+		answer.Status += ": " + answer.Reason
 	}
-	var body struct{ Status, Sync, Reason string }
-	err = json.Unmarshal(content, &body)
-	reason := body.Status
-	switch {
-	case err == nil && answer.StatusCode == http.StatusOK && body.Status == "ready":
-		return body.Sync, nil
-	case err != nil || body.Status == "":
-		reason = answer.Status + from.notGateway(answer.StatusCode)
-	case body.Reason != "":
-		reason += ": " + body.Reason
-	}
-	return "", fmt.Errorf("%s: not ready: %s", from.at.Shown(), printable(reason))
+	return "", fmt.Errorf("%s: not ready: %s", from.at.Shown(), printable(answer.Status))
 }
 
 // notGateway returns what may be wrong if an answer to /ready is not that of a gateway.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 func registerCommand(env settings.Environment) *cobra.Command {
@@ -33,8 +34,8 @@ func registerCommand(env settings.Environment) *cobra.Command {
 				return err
 			}
 			return p.with(args, func(from *lender, pool uuid.UUID) error {
-				answer, err := from.register(ctx, pool, count, opts...)
-				return p.answer(err, answer)
+				state, err := from.Register(ctx, pool, count, opts...)
+				return p.answer(from.explain(err), poolAnswer(wire.NewPool(pool, state)))
 			})
 		})
 }

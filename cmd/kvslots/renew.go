@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 func renewCommand(env settings.Environment) *cobra.Command {
@@ -26,8 +27,11 @@ func renewCommand(env settings.Environment) *cobra.Command {
 				return err
 			}
 			return p.with(before, func(from *lender, pool uuid.UUID) error {
-				answer, err := from.renew(ctx, pool, lease, t.ttl)
-				return p.answer(err, answer)
+				renewed, err := from.Renew(ctx, pool, lease, t.ttl)
+				if err != nil {
+					return from.explain(err)
+				}
+				return p.answer(nil, leaseAnswer(wire.NewLease(renewed)))
 			})
 		})
 }

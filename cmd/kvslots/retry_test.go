@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -289,7 +287,7 @@ func TestWaitIsOver(t *testing.T) {
 		stderr string
 	}{
 		{"away", 503, "", "1s", exitFailed, "kvslots: HTTP status 503; trying again\nkvslots: HTTP status 503\n"},
-		{"away for long", 429, "3600", "1s", exitFailed, "kvslots: HTTP status 429; trying again\nkvslots: HTTP status 429\n"},
+		{"away for long", 429, "3600", "1s", exitFailed, "kvslots: HTTP status 429\n"},
 		{"without a wait", 503, "1", "0", exitFailed, "kvslots: HTTP status 503\n"},
 		{"refused for good", 401, "", "5m", exitFailed, "kvslots: HTTP status 401; http://[0-9.:]+ requires a token: give --auth-token-file\n"},
 		{"failed", 500, "", "5m", exitFailed, "kvslots: HTTP status 500\n"},
@@ -372,29 +370,5 @@ func TestWaitIsInterrupted(t *testing.T) {
 				t.Errorf("exit code %d:\n%s", code, out)
 			}
 		})
-	}
-}
-
-func TestTemporary(t *testing.T) {
-	for _, c := range []struct {
-		err       error
-		temporary bool
-	}{
-		{&client.Unanswered{Err: errors.New("refused")}, true},
-		{fmt.Errorf("NATS: %w", errDisconnected), true},
-		{&wire.Refusal{Status: 429}, true},
-		{&wire.Refusal{Status: 502}, true},
-		{&wire.Refusal{Status: 507}, true},
-		{&wire.Refusal{Status: 503}, true},
-		{&wire.Refusal{Status: 400}, false},
-		{&wire.Refusal{Status: 401}, false},
-		{&wire.Refusal{Status: 404}, false},
-		{&wire.Refusal{Status: 409}, false},
-		{&wire.Refusal{Status: 500}, false},
-		{errors.New("not kvslots'"), false},
-	} {
-		if got := temporary(c.err); got != c.temporary {
-			t.Errorf("%#v: %t", c.err, got)
-		}
 	}
 }

@@ -24,8 +24,8 @@ func returnCommand(env settings.Environment) *cobra.Command {
 				return err
 			}
 			return p.with(before, func(from *lender, pool uuid.UUID) error {
-				returned, err := from.giveBack(ctx, pool, lease)
-				return p.answer(err, returnedAnswer{returned})
+				returned, err := from.Return(ctx, pool, lease)
+				return p.answer(from.explain(err), returnedAnswer{returned})
 			})
 		})
 }

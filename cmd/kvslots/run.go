@@ -18,8 +18,8 @@ the variables with credentials of kvslots, such as KVSLOTS_AUTH_TOKEN.
 Exit codes of kvslots itself: 75, no slot was free in time, and the command did not run; 124, kvslots ended the command
 because its lease was lost or about to end; 126 and 127, the command cannot be executed or found.
 
-kvslots renews the lease while the command runs, every twentieth of --ttl. With the default --ttl of 30s the command survives
-25 s without a gateway; "--ttl 10m" makes that 9 minutes, and a slot whose machine fails is then free after 10 minutes.
+kvslots renews the lease while the command runs, every sixth of --ttl. With the default --ttl of 30s the command survives
+22 s without a gateway; "--ttl 10m" makes that 8 minutes, and a slot whose machine fails is then free after 10 minutes.
 If no gateway can be reached, the lease ends --ttl after the last renewal.
 Before that, kvslots sends SIGTERM to the command, and SIGKILL after --kill-after: early enough for the command to end before
 its lease, even if the machine was suspended meanwhile. If kvslots itself is killed, Linux kills the command as well; on other
@@ -105,10 +105,10 @@ func (p *poolCommand) printLeases(h holding) error {
 	}
 	all, ok := h.(*several)
 	if !ok {
-		return p.answer(nil, h.(*slot).lease)
+		return p.answer(nil, h.(*slot).answer())
 	}
 	for _, m := range all.given {
-		if err := p.answer(nil, m.(*slot).lease); err != nil {
+		if err := p.answer(nil, m.(*slot).answer()); err != nil {
 			return err
 		}
 	}

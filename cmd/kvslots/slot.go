@@ -4,158 +4,95 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/clock"
-)
-
-const (
-	// returnTimeout bounds one attempt to return a lease.
-	returnTimeout = 5 * time.Second
-	// minReturnTimeout is the shortest timeout of an attempt when the lease is about to
-	// end.
-	minReturnTimeout = time.Second
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // slot is a slot that the command borrows from a pool. It implements member.
 type slot struct {
-	*waiting
-	at   *settings.Gateway
-	pool uuid.UUID
+	leaseTerms
+	until time.Duration // by package clock: the end of the wait
+	from  *lender
+	pool  uuid.UUID
 
-	from   *lender       // nil until connected
-	lease  leaseAnswer   // as last granted or renewed
-	latest time.Duration // time, by package clock, at which the lease has ended for certain
+	lease *kvslots.Lease // as last granted; nil before
+	stop  func()         // stops its renewals
 }
 
 // slot returns a slot of the pool that was given in args, or else in the environment. The
 // caller must close it.
 func (p *poolCommand) slot(t leaseTerms, args []string) (*slot, error) {
 	pool, err := p.pool(args)
-	return &slot{waiting: newWaiting(t, p.ErrOrStderr()), at: &p.at, pool: pool}, err
-}
-
-func (s *slot) close() {
-	if s.from != nil {
-		s.from.close()
+	if err != nil {
+		return nil, err
 	}
+	from, err := dial(&p.at, p.ErrOrStderr())
+	return &slot{leaseTerms: t, until: clock.Now() + t.wait, from: from, pool: pool, stop: func() {}}, err
 }
 
-func (s *slot) mayWait() *waiting { return s.waiting }
+func (s *slot) close() { s.from.Close() }
 
 func (s *slot) order() string { return s.pool.String() }
 
-func (s *slot) environment() []string { return s.lease.environment() }
+func (s *slot) environment() []string { return s.answer().environment() }
 
-// Borrow borrows a slot. All its calls together wait for at most --wait.
-func (s *slot) Borrow(ctx context.Context) (lease underlease.Lease, err error) {
-	if s.lease.Lease != uuid.Nil && s.left() == 0 {
-		return lease, errors.New("the gateway's answers take too long for so short a --ttl")
+func (s *slot) answer() leaseAnswer { return leaseAnswer(wire.NewLease(s.lease)) }
+
+// take borrows a slot. All its calls together wait for at most --wait.
+func (s *slot) take(ctx context.Context) (err error) {
+	wait := max(s.until-clock.Now(), 0)
+	if s.lease != nil && wait == 0 {
+		return errors.New("the gateway's answers take too long for so short a --ttl")
 	}
-	err = s.repeat(ctx, func(ctx context.Context, key kvslots.Option) (err error) {
-		lease, err = s.borrowOnce(ctx, key)
-		return err
-	})
-	return lease, err
+	s.lease, err = s.from.Borrow(ctx, s.pool, s.ttl, wait, kvslots.WithLabel(s.label))
+	return s.from.explain(err)
 }
 
-// borrowOnce sends one request, and connects before if there is no connection yet.
-func (s *slot) borrowOnce(ctx context.Context, key kvslots.Option) (lease underlease.Lease, err error) {
-	if s.from == nil {
-		if s.from, err = dial(s.at); err != nil {
-			return lease, err
-		}
+// Borrow borrows a slot, and keeps its lease.
+func (s *slot) Borrow(ctx context.Context) (underlease.Lease, error) {
+	if err := s.take(ctx); err != nil {
+		return nil, err
 	}
-	wait, sent := s.left(), clock.Now()
-	ctx, cancel := s.bounded(ctx)
-	defer cancel()
-	answer, err := s.from.borrow(ctx, s.pool, s.ttl, wait, key, kvslots.WithLabel(s.label))
-	if err != nil {
-		return lease, err
-	}
-	return s.granted(answer, sent), nil
-}
-
-// Renew renews the lease. After an error it also extends latest, unless the error shows
-// that the lease was not renewed.
-func (s *slot) Renew(ctx context.Context) (underlease.Lease, error) {
-	sent := clock.Now()
-	answer, err := s.from.renew(ctx, s.pool, s.lease.Lease, s.ttl)
-	switch {
-	case err == nil:
-		return s.granted(answer, sent), nil
-	case lost(err):
-		err = fmt.Errorf("%w: %w", underlease.ErrLost, err)
-	case !final(err) && !errors.Is(err, errors.ErrUnsupported):
-		s.latest = max(s.latest, clock.Now()+s.lease.ttl())
-	}
-	return underlease.Lease{}, err
-}
-
-// Follow implements underlease.Slot.
-func (s *slot) Follow(lost func()) (stop func()) {
-	lease := s.lease.Lease
-	return follow(lost, func(ctx context.Context) error { return s.from.client.FollowLease(ctx, s.pool, lease) })
-}
-
-// follow calls lost when ended, a method of a client, has returned that nothing is held any more.
-func follow(lost func(), ended func(context.Context) error) (stop func()) {
-	return background.Run(func(ctx context.Context) {
-		if gone(ended(ctx)) {
-			lost()
-		}
-	})
-}
-
-// RetryAfter implements underlease.Slot.
-func (s *slot) RetryAfter(err error) time.Duration { return retryAfter(err) }
-
-// granted records a lease that was granted or renewed by a request sent at the boottime sent.
-func (s *slot) granted(lease leaseAnswer, sent time.Duration) underlease.Lease {
-	s.lease, s.latest = lease, clock.Now()+lease.ttl()
-	return underlease.Lease{Began: sent + lease.Waited, TTL: lease.ttl()}
-}
-
-func (s *slot) printShortfall() {
-	if s.lease.ttl() < s.ttl {
-		fmt.Fprintf(s.stderr, "kvslots: the gateway granted a lease of only %s, not of %s\n",
-			settings.FormatDuration(s.lease.ttl()), settings.FormatDuration(s.ttl))
-	}
+	s.stop = s.lease.KeepAlive(context.Background())
+	return s.lease, nil
 }
 
 // Return tries to return the lease until it has ended.
 func (s *slot) Return(ctx context.Context) error {
-	tries := retry{
-		until:  s.latest,
-		hint:   "trying to return the slot until its lease ends, or a second signal comes",
-		stderr: s.stderr,
-	}
-	for {
-		err := s.returnOnce(ctx)
-		switch {
-		case err == nil || lost(err):
-			return nil
-		case final(err) || !tries.again(ctx, err):
-			return err
-		}
-	}
-}
-
-func (s *slot) returnOnce(ctx context.Context) error {
-	timeout := min(max(s.latest-clock.Now(), minReturnTimeout), returnTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, client.ErrAnswerTimeout)
+	s.stop()
+	ctx, cancel := whileHeld(ctx, s.lease)
 	defer cancel()
-	_, err := s.from.giveBack(ctx, s.pool, s.lease.Lease)
-	return err
+	s.from.hint = "trying to return the slot until its lease ends, or a second signal comes"
+	_, err := s.lease.Return(ctx)
+	if errors.Is(err, kvslots.ErrNotHeld) || errors.Is(err, kvslots.ErrNoPool) {
+		return nil
+	}
+	return s.from.explain(err)
 }
 
-func lost(err error) bool {
-	return errors.Is(err, kvslots.ErrNotHeld) || errors.Is(err, kvslots.ErrNoPool)
+// whileHeld returns the context for the return of a lease: it ends when the lease has ended for certain. The
+// server may have received a renewal that failed.
+func whileHeld(ctx context.Context, lease underlease.Lease) (context.Context, context.CancelFunc) {
+	left := lease.Left()
+	if lease.Trouble() != nil {
+		left = lease.TTL()
+	}
+	return context.WithTimeout(kvslots.ReturnWithin(ctx), max(left, time.Second))
+}
+
+func (s *slot) printShortfall() { printShortfall(s.from.stderr, s.lease.TTL(), s.ttl) }
+
+func printShortfall(stderr io.Writer, granted, ttl time.Duration) {
+	if granted < ttl {
+		fmt.Fprintf(stderr, "kvslots: the gateway granted a lease of only %s, not of %s\n",
+			settings.FormatDuration(granted), settings.FormatDuration(ttl))
+	}
 }

@@ -66,7 +66,7 @@ func TestRequestsThatAStoppedGatewayFinds(t *testing.T) {
 				}
 			})
 			must(errors.Join(err, spy.Flush()))
-			if _, err := client.New(nc).Wait(ctx, session, kvslots.Lock(key), time.Minute); !errors.Is(err, context.Canceled) {
+			if _, err := client.New(nc, client.Config{}).Wait(ctx, session, kvslots.Lock(key), time.Minute); !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 			must(nc.Flush())
@@ -114,7 +114,7 @@ func TestRequestsThatAStoppedGatewayFinds(t *testing.T) {
 	}
 	borrowed := make(chan error, 1)
 	go func() { // of a client that stays
-		_, err := client.New(srv.Connect()).Borrow(t.Context(), uuid.MustParse(pool), time.Minute, 0)
+		_, err := client.New(srv.Connect(), client.Config{}).Borrow(t.Context(), uuid.MustParse(pool), time.Minute, 0)
 		borrowed <- err
 	}()
 	<-time.After(time.Until(stoppedAt.Add(1500 * time.Millisecond))) // the gateway notices that from a second on

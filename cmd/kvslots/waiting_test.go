@@ -1,25 +1,11 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 )
-
-// A try ends soon after the wait that it is part of, whatever the server does.
-func TestWaitBoundsItsTries(t *testing.T) {
-	for _, c := range []struct{ wait, most time.Duration }{{2 * time.Second, 7 * time.Second}, {0, 0}} {
-		ctx, cancel := newWaiting(leaseTerms{ttl: time.Minute, wait: c.wait}, io.Discard).bounded(t.Context())
-		deadline, bounded := ctx.Deadline()
-		if bounded != (c.most > 0) || bounded && time.Until(deadline) > c.most {
-			t.Errorf("--wait %s: a try until %s, %v", c.wait, deadline, bounded)
-		}
-		cancel()
-	}
-}
 
 // The error says that the server is not a gateway.
 func TestHintsAtTheServer(t *testing.T) {

@@ -69,24 +69,24 @@ func (p *poolCommand) watchOthers(ctx context.Context, w *watched, args []string
 		}
 		pools = append(pools, kvslots.ByName(key))
 	}
-	from, err := dial(&p.at)
+	from, err := dial(&p.at, p.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	defer from.close()
+	defer from.Close()
 	return p.printEvents(ctx, from, w.lines, pools...)
 }
 
 // printEvents prints events until ctx ends, or so many that are given. It returns an error if the gateway refuses them.
 func (p *poolCommand) printEvents(ctx context.Context, from *lender, lines int, pools ...kvslots.PoolRef) error {
-	watcher := from.client.Watch(0, pools...)
+	watcher := from.Watch(0, pools...)
 	defer watcher.Close()
 	for {
 		events, err := watcher.Next(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, errors.ErrUnsupported) && from.nats != nil:
+		case errors.Is(err, errors.ErrUnsupported) && from.overNATS():
 			return errors.New("events are read over HTTP: give --server instead of --nats-url")
 		case errors.Is(err, errors.ErrUnsupported):
 			return errors.New("the gateway's version has no events")
@@ -138,7 +138,7 @@ func (p *poolCommand) watch(ctx context.Context, from *lender, pool uuid.UUID, e
 	told := make(chan struct{}, 1) // of changes
 	defer background.Run(func(stopped context.Context) { tellChanges(stopped, from, pool, told) })()
 	var last *poolAnswer
-	tries := retry{hint: "still trying", stderr: p.ErrOrStderr()}
+	from.hint = "still trying"
 	for {
 		inspected, err := from.inspect(ctx, pool)
 		answer := poolAnswer(inspected.Pool)
@@ -148,14 +148,14 @@ func (p *poolCommand) watch(ctx context.Context, from *lender, pool uuid.UUID, e
 		case errors.Is(err, kvslots.ErrNoPool), err != nil && last == nil:
 			return coded(err)
 		case err != nil: // an earlier request succeeded; a later one may again
-			tries.print(err)
+			from.print(err)
 		case last == nil || *last != answer:
 			if err := p.answer(nil, answer); err != nil {
 				return err
 			}
-			last, tries.printed = &answer, ""
+			last, from.printed = &answer, ""
 		default:
-			tries.printed = ""
+			from.printed = ""
 		}
 		select {
 		case <-ctx.Done():
@@ -169,7 +169,7 @@ func (p *poolCommand) watch(ctx context.Context, from *lender, pool uuid.UUID, e
 
 // tellChanges tells when something may have changed in a pool, if the gateway can say so.
 func tellChanges(ctx context.Context, from *lender, pool uuid.UUID, told chan<- struct{}) {
-	watcher := from.client.Watch(0, kvslots.ByID(pool))
+	watcher := from.Watch(0, kvslots.ByID(pool))
 	defer watcher.Close()
 	for {
 		if _, err := watcher.Next(ctx); err != nil {

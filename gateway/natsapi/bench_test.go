@@ -188,7 +188,7 @@ func BenchmarkHandover(b *testing.B) {
 		took           []time.Duration
 	}{
 		{name: "http", holder: web, waiter: web},
-		{name: "dial", holder: dialled{client.New(s.connect(b))}, waiter: dialled{client.New(s.connect(b))}},
+		{name: "dial", holder: dialled{client.New(s.connect(b), client.Config{})}, waiter: dialled{client.New(s.connect(b), client.Config{})}},
 		{name: "plain", holder: asking{s.connect(b)}, waiter: asking{s.connect(b)}},
 	}
 	for i := range transports {
@@ -276,9 +276,9 @@ func BenchmarkUncontended(b *testing.B) {
 		wrap func(ops.Pools) ops.Pools
 		with func(nc *nats.Conn) borrower
 	}{
-		{"dial", unchanged, func(nc *nats.Conn) borrower { return dialled{client.New(nc)} }},
+		{"dial", unchanged, func(nc *nats.Conn) borrower { return dialled{client.New(nc, client.Config{})} }},
 		{"plain", unchanged, func(nc *nats.Conn) borrower { return asking{nc} }},
-		{"dial/no-store", withoutStore, func(nc *nats.Conn) borrower { return dialled{client.New(nc)} }},
+		{"dial/no-store", withoutStore, func(nc *nats.Conn) borrower { return dialled{client.New(nc, client.Config{})} }},
 		{"plain/no-store", withoutStore, func(nc *nats.Conn) borrower { return asking{nc} }},
 	} {
 		b.Run(c.name, func(b *testing.B) {

@@ -115,7 +115,7 @@ func TestNoGateway(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = c.Borrow(t.Context(), uuid.New(), time.Second, 0)
-			if !errors.Is(err, kvslots.ErrUnavailable) || !errors.Is(err, client.ErrNotUnderstood) {
+			if !errors.Is(err, client.ErrNotUnderstood) {
 				t.Errorf("%s: %s: %v", name, body, err)
 			}
 			if err := sub.Unsubscribe(); err != nil {
@@ -172,22 +172,46 @@ func TestPoolIsNotInTheURL(t *testing.T) {
 
 func TestDialRefusesURLs(t *testing.T) {
 	for _, at := range []string{"http:8080", "127.0.0.1:8080", "redis://127.0.0.1:6379", "http://a,nats://b"} {
-		if _, err := client.Dial(at, client.Config{}); err == nil || !strings.Contains(err.Error(), "url must be") {
+		if _, err := client.Dial(t.Context(), at, client.Config{}); err == nil || !strings.Contains(err.Error(), "url must be") {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
-	if _, err := client.Dial("nats://"+strings.TrimPrefix(closedURL(t), "http://"), client.Config{}); !errors.Is(err, nats.ErrNoServers) {
+	if _, err := client.Dial(t.Context(), "nats://"+strings.TrimPrefix(closedURL(t), "http://"), client.Config{}); !errors.Is(err, nats.ErrNoServers) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestTokenIsAskedFor(t *testing.T) {
-	c, err := client.Dial(serve(t).url+"/", client.Config{HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
+	c, err := client.Dial(t.Context(), serve(t).url+"/", client.Config{HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = c.Inspect(t.Context(), uuid.New())
 	if refused, ok := errors.AsType[*wire.Refusal](err); !ok || refused.Status != http.StatusUnauthorized {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestTemporary(t *testing.T) {
+	for _, c := range []struct {
+		err       error
+		temporary bool
+	}{
+		{&client.Unanswered{Err: errGone}, true},
+		{fmt.Errorf("while borrowing: %w", client.ErrUnconfirmed), true},
+		{&wire.Refusal{Status: 429, Err: kvslots.ErrMaxWaiters}, true},
+		{&wire.Refusal{Status: 502}, true},
+		{&wire.Refusal{Status: 503}, true},
+		{&wire.Refusal{Status: 507}, true},
+		{&wire.Refusal{Status: 400}, false},
+		{&wire.Refusal{Status: 401}, false},
+		{&wire.Refusal{Status: 404}, false},
+		{&wire.Refusal{Status: 409}, false},
+		{&wire.Refusal{Status: 500}, false},
+		{client.ErrNotUnderstood, false},
+	} {
+		if got := client.Temporary(c.err); got != c.temporary {
+			t.Errorf("%#v: %t", c.err, got)
+		}
 	}
 }

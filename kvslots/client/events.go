@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -93,8 +94,8 @@ func (x *Watcher) Next(ctx context.Context) ([]kvslots.Event, error) {
 // open opens the stream if there is none.
 func (x *Watcher) open(ctx context.Context) error {
 	for x.body == nil {
-		if err := sleepUntil(ctx, x.again); err != nil {
-			return err
+		if !clock.Sleep(ctx, time.Until(x.again)) {
+			return context.Cause(ctx)
 		}
 		stream, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		stop := context.AfterFunc(ctx, cancel)
@@ -114,11 +115,7 @@ func (x *Watcher) open(ctx context.Context) error {
 		if !late && !Temporary(err) {
 			return err
 		}
-		var after time.Duration
-		if refused, ok := errors.AsType[*wire.Refusal](err); ok {
-			after = refused.RetryAfter
-		}
-		x.postpone(after)
+		x.postpone(retryAfter(err))
 	}
 	return nil
 }
@@ -129,15 +126,6 @@ func (x *Watcher) postpone(after time.Duration) {
 	x.failed++
 	pause := min(x.retry<<min(x.failed-1, 4), max(maxEventRetry, x.retry))
 	x.again = time.Now().Add(max(after, pause/2+rand.N(pause/2+1)))
-}
-
-func sleepUntil(ctx context.Context, at time.Time) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(time.Until(at)):
-		return nil
-	}
 }
 
 // read reads the events up to the next ID. There are none if that is a position without an event.
@@ -211,7 +199,7 @@ func (h *httpTransport) events(ctx context.Context, query string, after uint64) 
 	}
 	response, err := h.client.Do(message)
 	if err != nil {
-		return nil, unanswered(ctx, message.URL.Scheme+"://"+message.URL.Host, err)
+		return nil, notAnswered(ctx, message.URL.Scheme+"://"+message.URL.Host, err)
 	}
 	if response.StatusCode == http.StatusOK && strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
 		return response.Body, nil
@@ -222,7 +210,7 @@ func (h *httpTransport) events(ctx context.Context, query string, after uint64) 
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return nil, unanswered(ctx, message.URL.Scheme+"://"+message.URL.Host, err)
+		return nil, notAnswered(ctx, message.URL.Scheme+"://"+message.URL.Host, err)
 	}
 	return nil, unsupportedIfUnknownPath(wire.NewRefusal(response.StatusCode, response.Header, body))
 }

@@ -107,7 +107,7 @@ func TestWatchIsUnsupported(t *testing.T) {
 		}
 		w.Close()
 	}
-	stranger, err := client.Dial(g.url, client.Config{Token: "another"})
+	stranger, err := client.Dial(t.Context(), g.url, client.Config{Token: "another"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func ExampleDial() {
 	}
 	defer stop()
 
-	c, err := client.Dial(at.nats, client.Config{NATS: []nats.Option{nats.Name("my service")}})
+	c, err := client.Dial(ctx, at.nats, client.Config{NATS: []nats.Option{nats.Name("my service")}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -64,7 +64,7 @@ func ExampleDial_http() {
 	}
 	defer stop()
 
-	c, err := client.Dial(at.http, client.Config{Token: "what --auth-token-file holds"})
+	c, err := client.Dial(ctx, at.http, client.Config{Token: "what --auth-token-file holds"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -92,7 +92,7 @@ func ExampleClient_Acquire() {
 	}
 	defer nc.Close()
 
-	c, deploy := client.New(nc), kvslots.Lock("deploy")
+	c, deploy := client.New(nc, client.Config{}), kvslots.Lock("deploy")
 	session, idle, err := c.CreateSession(ctx)
 	if err != nil {
 		fmt.Println(err)

@@ -15,32 +15,29 @@ import (
 // maxAnswer is the maximal length of an answer in bytes: that of 1,000 pools with long names.
 const maxAnswer = 4 << 20
 
-// Exchange sends a request over HTTP, and reads its answer, up to a length of 4 MiB. It is for
-// requests that a Client does not send, such as to /ready.
-//
-// The errors begin with the scheme and host of the URL, without its path, which may contain a
+// exchange sends a request over HTTP, and reads its answer, up to a length of 4 MiB. The errors begin with the scheme and host of the URL, without its path, which may contain a
 // secret. They are ErrTLS and ErrNoTLS, that of a server's certificate that is not trusted, an
 // *Unanswered, and the cause of the request's context.
-func Exchange(with *http.Client, r *http.Request) (*http.Response, []byte, error) {
+func exchange(with *http.Client, r *http.Request) (*http.Response, []byte, error) {
 	name := r.URL.Scheme + "://" + r.URL.Host
 	response, err := with.Do(r)
 	if err != nil {
-		return nil, nil, unanswered(r.Context(), name, err)
+		return nil, nil, notAnswered(r.Context(), name, err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	switch {
 	case err != nil:
-		return nil, nil, unanswered(r.Context(), name, err)
+		return nil, nil, notAnswered(r.Context(), name, err)
 	case response.StatusCode == http.StatusBadRequest && bytes.Contains(body, []byte("HTTP request to an HTTPS server")): // of net/http, and of nginx
 		return nil, nil, fmt.Errorf("%s: %w", name, ErrTLS)
 	}
 	return response, body, nil
 }
 
-// unanswered returns the error of a request without an answer. It is an *Unanswered, unless
+// notAnswered returns the error of a request without an answer. It is an *Unanswered, unless
 // the TLS handshake failed in a way in which a repeated one would fail, too.
-func unanswered(ctx context.Context, name string, err error) error {
+func notAnswered(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -62,17 +62,23 @@ func (c *Client) follow(ctx context.Context, r request) error {
 	if !ok {
 		return errors.ErrUnsupported
 	}
-	back := over.nc.StatusChanged(nats.CONNECTED)
-	defer over.nc.RemoveStatusListener(back)
+	nc, err := over.connected(ctx)
+	if err != nil {
+		return err
+	}
+	back := nc.StatusChanged(nats.CONNECTED)
+	defer nc.RemoveStatusListener(back)
+	r.wait = followFor
 	for pause := firstUnfollowed; ; {
 		sent := time.Now()
-		followed, err := c.followOnce(ctx, over.nc, back, r)
+		var followed wire.Followed
+		err := c.send(ctx, r, followGrace, func(a answer) error { return a.decode(&followed) })
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case followed.Ended:
 			return followed.Err()
-		case err != nil && (!Temporary(err) || over.nc.IsClosed()):
+		case err != nil && (!Temporary(err) || nc.IsClosed()):
 			return err
 		case err == nil && time.Since(sent) >= followFor/2:
 			pause = firstUnfollowed
@@ -87,28 +93,4 @@ func (c *Client) follow(ctx context.Context, r request) error {
 			pause = min(2*pause, longestUnfollowed)
 		}
 	}
-}
-
-// errConnectionLost is the cause when the connection was lost after a request, whose answer cannot
-// arrive any more.
-var errConnectionLost = &Unanswered{errors.New("NATS: the connection was lost")}
-
-// followOnce sends one request, unless there is no connection: it would be sent much later.
-func (c *Client) followOnce(ctx context.Context, nc *nats.Conn, back <-chan nats.Status, r request) (followed wire.Followed, err error) {
-	if !nc.IsConnected() {
-		return followed, errConnectionLost
-	}
-	ctx, lost := context.WithCancelCause(ctx)
-	defer lost(nil)
-	ctx, cancel := context.WithTimeoutCause(ctx, followFor+followGrace, ErrAnswerTimeout)
-	defer cancel()
-	answered := make(chan error, 1)
-	go func() { answered <- c.ask(ctx, r, &followed) }()
-	select {
-	case err = <-answered:
-	case <-back:
-		lost(errConnectionLost)
-		err = <-answered
-	}
-	return followed, err
 }

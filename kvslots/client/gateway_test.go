@@ -82,7 +82,7 @@ func (g *gateways) overHTTP(t *testing.T) *client.Client { return dial(t, g.url)
 
 func dial(t *testing.T, url string) *client.Client {
 	t.Helper()
-	c, err := client.Dial(url, client.Config{Token: authToken})
+	c, err := client.Dial(t.Context(), url, client.Config{Token: authToken})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,20 +41,20 @@ func (h *httpTransport) cancel([]string) bool { return false }
 func (h *httpTransport) close() { h.client.CloseIdleConnections() }
 
 func (h *httpTransport) ask(ctx context.Context, r request, read func(answer) error) error {
-	ctx, cancel := withAnswerTimeout(ctx, r.wait)
-	defer cancel()
 	message, err := h.newRequest(ctx, r)
 	if err != nil {
 		return withoutURL(err)
 	}
-	response, body, err := Exchange(&h.client, message)
+	response, body, err := exchange(&h.client, message)
 	if err != nil {
 		return err
 	}
-	switch response.StatusCode {
-	case http.StatusOK:
-	case http.StatusNoContent:
-		body = []byte("{}") // as over NATS
+	switch {
+	case response.StatusCode == http.StatusOK && !bytes.Equal(body, empty):
+	case response.StatusCode == http.StatusOK:
+		return ErrNotUnderstood // gateways send no object without fields
+	case response.StatusCode == http.StatusNoContent:
+		body = empty // as over NATS
 	default:
 		return unsupportedIfUnknownPath(wire.NewRefusal(response.StatusCode, response.Header, body))
 	}

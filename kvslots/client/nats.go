@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,14 +20,69 @@ import (
 
 // natsTransport sends requests over NATS, to any gateway.
 type natsTransport struct {
-	nc      *nats.Conn
-	dialled bool   // made by Dial, and closed by close
-	token   string // a secret; "" if there is none
+	connect func() (*nats.Conn, error) // makes nc, which close closes; nil: nc was given
+	token   string                     // a secret; "" if there is none
+
+	mu      sync.Mutex
+	nc      *nats.Conn    // nil until connected
+	attempt chan struct{} // closed when the attempt to connect has ended; nil: there is none
+	failed  error         // of the last attempt
+	closed  bool
 }
 
 func (n *natsTransport) close() {
-	if n.dialled {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
+	if n.connect != nil && n.nc != nil {
 		n.nc.Close()
+	}
+}
+
+// connected returns the connection, which it makes if there is none. An attempt to connect goes on after
+// the end of ctx, for the next request.
+func (n *natsTransport) connected(ctx context.Context) (*nats.Conn, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.nc != nil {
+		return n.nc, nil
+	}
+	if n.attempt == nil {
+		n.attempt = make(chan struct{})
+		go n.try(n.attempt)
+	}
+	attempt := n.attempt
+	n.mu.Unlock()
+	select {
+	case <-attempt:
+	case <-ctx.Done():
+	}
+	n.mu.Lock()
+	if n.nc == nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return n.nc, n.failed
+}
+
+// try makes one attempt to connect.
+func (n *natsTransport) try(attempt chan struct{}) {
+	nc, err := n.connect()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.nc, n.failed, n.attempt = nc, err, nil
+	if n.closed && nc != nil {
+		nc.Close()
+	}
+	close(attempt)
+}
+
+// publish sends a message that has no answer. It fails without a connection, where no grant can arrive.
+func (n *natsTransport) publish(m *nats.Msg) {
+	n.mu.Lock()
+	nc := n.nc
+	n.mu.Unlock()
+	if nc != nil {
+		_ = nc.PublishMsg(m)
 	}
 }
 
@@ -38,7 +94,7 @@ func (n *natsTransport) ask(ctx context.Context, r request, read func(answer) er
 	if r.undo != nil {
 		name = n.nameGrant(m)
 	}
-	reply, err := n.send(ctx, m, r)
+	reply, err := n.send(ctx, m)
 	if err == nil {
 		err = read(answer{reply.Data, reply.Header})
 	}
@@ -82,13 +138,17 @@ func (r request) natsMessage() *nats.Msg {
 
 // send sends a request. It returns the reply with the error that it contains, or no
 // reply and an error.
-func (n *natsTransport) send(ctx context.Context, m *nats.Msg, r request) (*nats.Msg, error) {
+func (n *natsTransport) send(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	ctx, cancel := withAnswerTimeout(ctx, r.wait)
-	defer cancel()
-	reply, err := n.nc.RequestMsgWithContext(ctx, m)
+	nc, err := n.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := whileConnected(ctx, nc)
+	defer stop()
+	reply, err := nc.RequestMsgWithContext(ctx, m)
 	switch {
 	case err == nil:
 		return reply, replyError(reply)
@@ -98,6 +158,35 @@ func (n *natsTransport) send(ctx context.Context, m *nats.Msg, r request) (*nats
 		err = errors.New("no gateway is there")
 	}
 	return nil, &Unanswered{fmt.Errorf("NATS: %w", err)}
+}
+
+// errDisconnected is the cause when there is no connection, or it is lost: the answer cannot arrive any more.
+var errDisconnected = &Unanswered{errors.New("NATS: not connected")}
+
+// whileConnected returns a context that ends when the connection is lost, since a gateway
+// that stops together with its NATS server never answers. If there is no connection the
+// context has ended already: the connection would buffer a request, and send it much later.
+// stop must be called.
+func whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Context, stop func()) {
+	ctx, disconnect := context.WithCancelCause(ctx)
+	changes := nc.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
+	if !nc.IsConnected() {
+		disconnect(errDisconnected)
+	}
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-changes:
+			disconnect(errDisconnected)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		disconnect(nil)
+		<-watched
+		nc.RemoveStatusListener(changes)
+	}
 }
 
 // replyError returns the error that a reply contains, or nil.
@@ -118,8 +207,7 @@ func replyError(reply *nats.Msg) error {
 // takes it out of the line, or takes back what it granted.
 func (n *natsTransport) cancel(ids []string) bool {
 	for _, id := range ids {
-		m := &nats.Msg{Subject: subjects.Cancel, Header: nats.Header{wire.RequestHeader: {id}}}
-		_ = n.nc.PublishMsg(m) // fails on a closed connection, where no grant can arrive
+		n.publish(&nats.Msg{Subject: subjects.Cancel, Header: nats.Header{wire.RequestHeader: {id}}})
 	}
 	return true
 }
@@ -128,7 +216,7 @@ func (n *natsTransport) cancel(ids []string) bool {
 // gateway that granted it does so itself; if that gateway has just stopped, another one
 // does it on this request.
 func (n *natsTransport) giveUp(undo request) {
-	_ = n.nc.PublishMsg(undo.natsMessage()) // if the message is lost, the lease ends after its ttl
+	n.publish(undo.natsMessage()) // if the message is lost, the lease ends after its ttl
 }
 
 // confirmTimeout bounds the wait for the answer to a confirmation, which a gateway
@@ -143,7 +231,7 @@ const confirmTimeout = 5 * time.Second
 func (n *natsTransport) nameGrant(m *nats.Msg) (name string) {
 	name = uuid.NewString()
 	m.Header[wire.RequestHeader] = []string{name}
-	if !n.nc.Opts.UseOldRequestStyle {
+	if n.nc != nil && !n.nc.Opts.UseOldRequestStyle {
 		m.Header.Set(wire.ConfirmHeader, "1")
 	}
 	return name
@@ -167,7 +255,7 @@ func (n *natsTransport) confirm(ctx context.Context, grant *nats.Msg) error {
 	}
 	within, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
-	_, err := n.send(within, &nats.Msg{Subject: grant.Reply}, request{})
+	_, err := n.send(within, &nats.Msg{Subject: grant.Reply})
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -31,7 +31,7 @@ func TestClientConfirms(t *testing.T) {
 			if err := errors.Join(err, listener.Flush()); err != nil {
 				t.Fatal(err)
 			}
-			c, pool, ctx := client.New(srv.Connect(opts...)), uuid.New(), t.Context()
+			c, pool, ctx := client.New(srv.Connect(opts...), client.Config{}), uuid.New(), t.Context()
 			if _, err := store.Register(ctx, pool, 1); err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
 		{"refused", refused, kvslots.ErrUnavailable},
 		{"the gateway has ended", "kvslots.confirm.test.gone", kvslots.ErrUnavailable},
 		{"given up", silent, errGivenUp},
-		{"no confirmation", "$KV.kvslots.x", kvslots.ErrUnavailable},
+		{"no confirmation", "$KV.kvslots.x", client.ErrNotUnderstood},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			srv := kvslotstest.Start(t, "")
@@ -138,16 +138,16 @@ func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
 			if err := errors.Join(replier.Flush(), listener.Flush()); err != nil {
 				t.Fatal(err)
 			}
-			dialled := client.New(nc).Once()
+			dialled := client.New(nc, client.Config{})
 			err := giveUp(func(ctx context.Context) error {
-				_, err := dialled.Borrow(ctx, pool, time.Minute, time.Minute)
+				_, err := dialled.Borrow(ctx, pool, time.Minute, 0)
 				return err
 			})
 			if !errors.Is(err, c.want) {
 				t.Errorf("borrow: %v", err)
 			}
 			err = giveUp(func(ctx context.Context) error {
-				_, err := dialled.Acquire(ctx, session, kvslots.Lock("k"), time.Minute, time.Minute)
+				_, err := dialled.Acquire(ctx, session, kvslots.Lock("k"), time.Minute, 0)
 				return err
 			})
 			if !errors.Is(err, c.want) {

@@ -111,7 +111,7 @@ func TestPlace(t *testing.T) {
 			w, _, err := c.PlaceOf(ctx, pool, "second")
 			return err == nil && w.Place == 1 && w.Label == "waits"
 		})
-		_, err = c.Once().Borrow(ctx, pool, time.Minute, 0)
+		_, err = c.Borrow(ctx, pool, time.Minute, 0)
 		if refused, ok := errors.AsType[*kvslots.NoSlotError](err); !ok || refused.Place != 2 || !errors.Is(err, kvslots.ErrNoSlot) {
 			t.Errorf("refused: %v", err)
 		}
@@ -164,7 +164,7 @@ func TestOperatorOfNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = c.Once().Acquire(ctx, third, r, time.Minute, 0)
+		_, err = c.Acquire(ctx, third, r, time.Minute, 0)
 		if refused, ok := errors.AsType[*kvslots.NoSlotError](err); !ok || refused.Place != 1 {
 			t.Errorf("refused: %v", err)
 		}

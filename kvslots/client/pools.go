@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -25,12 +27,6 @@ func (c *Client) Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, er
 	return c.state(ctx, request{Route: wire.InspectPool, body: wire.Request{ID: &pool}})
 }
 
-// Inspection returns all that a gateway says about the pool that Inspect is about.
-func (c *Client) Inspection(ctx context.Context, pool uuid.UUID) (answer wire.Inspection, err error) {
-	err = c.ask(ctx, request{Route: wire.InspectPool, body: wire.Request{ID: &pool}}, &answer)
-	return answer, err
-}
-
 func (c *Client) state(ctx context.Context, r request) (kvslots.State, error) {
 	var answer wire.PoolState
 	err := c.ask(ctx, r, &answer)
@@ -46,13 +42,8 @@ func (c *Client) Delete(ctx context.Context, pool uuid.UUID) error {
 func (c *Client) Return(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
 	ctx, cancel := kvslots.Returning(ctx)
 	defer cancel()
-	return c.TryReturn(ctx, pool, lease)
-}
-
-// TryReturn is like Return, but ends when ctx does.
-func (c *Client) TryReturn(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
 	var answer wire.Returned
-	err := c.ask(ctx, returnOf(pool, lease), &answer)
+	err := c.repeat(ctx, returnOf(pool, lease), &answer)
 	return answer.Returned, err
 }
 
@@ -82,7 +73,7 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 			})
 			return err
 		},
-		undo: func(ctx context.Context) { _, _ = c.TryReturn(ctx, pool, lease.ID()) },
+		undo: func(ctx context.Context) { _, _ = c.Return(ctx, pool, lease.ID()) },
 	})
 	if err != nil {
 		return nil, err
@@ -109,8 +100,8 @@ const maxTTL = 366 * 24 * time.Hour
 // however slow the connection. An answer without that header counts as one without a
 // wait.
 func (c *Client) lease(ctx context.Context, body *wire.Lease, r request) (*kvslots.Lease, error) {
-	sent := time.Now()
-	err := c.gateways.ask(ctx, r, func(a answer) error {
+	sent := clock.Now()
+	err := c.send(ctx, r, cmp.Or(c.timeout, answerTime), func(a answer) error {
 		if json.Unmarshal(a.body, body) != nil || body.Lease == uuid.Nil || body.ExpiresIn < 0 {
 			return ErrNotUnderstood
 		}
@@ -121,5 +112,5 @@ func (c *Client) lease(ctx context.Context, body *wire.Lease, r request) (*kvslo
 		return nil, err
 	}
 	ttl := time.Duration(min(body.ExpiresIn, int64(maxTTL/time.Second))) * time.Second
-	return kvslots.NewLease(c, *r.body.ID, body.Lease, body.Position, body.Fence, ttl, sent.Add(body.Waited)), nil
+	return kvslots.NewLease(c, *r.body.ID, body.Lease, body.Position, body.Fence, ttl, sent+body.Waited), nil
 }

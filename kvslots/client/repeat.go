@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -11,170 +12,194 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const (
-	// longestAsk bounds the wait of one request. A gateway that dies over NATS is noticed
-	// when that time and answerTimeout are over.
+	// longestAsk bounds the wait of one request. A gateway that dies is noticed when that time and the
+	// time for its answer are over.
 	longestAsk = time.Minute
 
-	// repeatGrace is how long a call without a wait is repeated after a lost answer.
-	repeatGrace = 3 * time.Second
+	// answerTime is how long a gateway may take to answer a request that is repeated, in addition to the
+	// request's wait: see Config.Timeout.
+	answerTime = 2500 * time.Millisecond
 
 	// firstPause is the pause after the first error. Each further one is twice as long, up
 	// to longestPause, unless the gateway asks for another.
 	firstPause   = 50 * time.Millisecond
 	longestPause = 2 * time.Second
-)
 
-// Once returns a Client with the same connections, each of whose calls sends one request: for
-// programs that repeat calls themselves. A wait may end early then, with kvslots.ErrNoSlot: see
-// kvslots.Config.MaxWait. Closing it closes c.
-func (c *Client) Once() *Client { return &Client{gateways: c.gateways, once: true} }
+	// forever is longer than any wait, and can be added to a time.
+	forever = time.Duration(1 << 62)
+)
 
 // Temporary reports whether the same call may succeed later, although the error says that this
 // one has failed: no gateway has answered, or one is overloaded, stopping, or without its
-// store. A limit that has been reached is not temporary, unless the gateway says when to try
-// again.
+// store, or a limit is reached.
 func Temporary(err error) bool {
 	refused, ok := errors.AsType[*wire.Refusal](err)
 	if !ok {
-		_, ok = errors.AsType[*Unanswered](err)
-		return ok || errors.Is(err, ErrUnconfirmed)
+		return unanswered(err) || errors.Is(err, ErrUnconfirmed)
 	}
-	known := refused.Err != nil && !errors.Is(refused.Err, kvslots.ErrUnavailable)
 	return slices.Contains([]int{
 		http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
-		http.StatusGatewayTimeout, wire.StatusClientGone,
-	}, refused.Status) && (!known || refused.RetryAfter > 0)
+		http.StatusGatewayTimeout, http.StatusInsufficientStorage, wire.StatusClientGone,
+	}, refused.Status)
+}
+
+func unanswered(err error) bool {
+	_, ok := errors.AsType[*Unanswered](err)
+	return ok
+}
+
+// attempts are the requests of one call, until one succeeds.
+type attempts struct {
+	client *Client
+	until  time.Duration // by package clock: when the last one may be sent
+	pause  time.Duration // the last one
+}
+
+// again waits until it is time for another request after err. It reports whether to send one: not if that
+// time, or the one that the gateway asks for, is after until.
+func (a *attempts) again(ctx context.Context, err error) bool {
+	left := a.until - clock.Now()
+	pause := a.next(err)
+	if left <= 0 || retryAfter(err) > left || ctx.Err() != nil {
+		return false
+	}
+	if a.client.retrying != nil {
+		a.client.retrying(err)
+	}
+	return clock.Sleep(ctx, min(pause, left))
+}
+
+// next returns the pause after err: what the gateway asks for, or up to twice the last one. Its
+// length is random, so that many clients do not come back at the same time.
+func (a *attempts) next(err error) time.Duration {
+	a.pause = min(max(2*a.pause, firstPause), longestPause)
+	return cmp.Or(retryAfter(err), a.pause/2+rand.N(a.pause/2))
+}
+
+func retryAfter(err error) time.Duration {
+	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
+		return refused.RetryAfter
+	}
+	return 0
+}
+
+// repeat sends a request, which may be sent several times, until a gateway has answered: for
+// Config.Timeout, or until the deadline of ctx, or for ReturnTimeout.
+func (c *Client) repeat(ctx context.Context, r request, into any) error {
+	lasts := kvslots.ReturnTimeout
+	if deadline, bounded := ctx.Deadline(); bounded {
+		lasts = time.Until(deadline)
+	}
+	lasts = cmp.Or(c.timeout, lasts)
+	within, cancel := context.WithTimeoutCause(ctx, lasts, ErrAnswerTimeout)
+	defer cancel()
+	a := attempts{client: c, until: clock.Now() + lasts}
+	var last error
+	for {
+		err := c.send(within, r, cmp.Or(c.timeout, answerTime), func(answer answer) error { return answer.decode(into) })
+		switch {
+		case err == nil, errors.Is(ctx.Err(), context.Canceled):
+			return err
+		case within.Err() != nil:
+			return cmp.Or(last, err)
+		case !Temporary(err) || !a.again(within, err):
+			return err
+		}
+		last = err
+	}
 }
 
 // taking is one call that takes a slot. It may need several requests.
 type taking struct {
-	*Client
+	attempts
 	// ask sends a request. It appends its id to unknown if its outcome is unknown.
 	ask func(ctx context.Context, wait time.Duration, key string, unknown *[]string) error
 	// undo gives back what ask was granted.
 	undo func(ctx context.Context)
 
 	wait    time.Duration
-	until   time.Time // when the wait is over
 	key     string
 	given   bool          // the key is the caller's
 	asked   time.Duration // the wait of the last request
-	pause   time.Duration
-	unknown []string // ids of requests over NATS that may be granted yet
+	unknown []string      // ids of requests over NATS that may be granted yet
 }
 
 // take sends requests with a request key, and with what is left of the wait, until one succeeds,
-// the wait is over, or one fails for good.
+// the wait is over, or one fails for good. A gateway that does not answer has answerTime more.
 func (c *Client) take(ctx context.Context, t taking) error {
-	t.Client, t.given = c, t.key != ""
-	if c.once {
-		return t.once(ctx)
-	}
-	t.until = time.Now().Add(t.wait)
-	for {
-		if t.key == "" {
-			t.key = uuid.NewString()
-		}
-		sent := time.Now()
-		t.asked = t.left(sent)
-		err := t.ask(ctx, t.asked, t.key, &t.unknown)
-		if err == nil {
-			return nil
-		}
-		if !t.again(ctx, err, sent) {
-			if canceled := c.gateways.cancel(t.unknown); !canceled && !t.given && ctx.Err() != nil {
-				t.leave(ctx)
-			}
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return err
-		}
-	}
-}
-
-// once sends one request. What may be granted yet is canceled, unless the caller can repeat the
-// request with its own key.
-func (t *taking) once(ctx context.Context) error {
-	key := t.key
-	if _, several := t.gateways.(*servers); several && key == "" {
-		key = uuid.NewString() // the request is repeated at the next server
-	}
-	err := t.ask(ctx, t.wait, key, &t.unknown)
-	if _, unanswered := errors.AsType[*Unanswered](err); !t.given || !unanswered {
-		t.gateways.cancel(t.unknown)
-	}
-	return err
-}
-
-// leaveTimeout bounds leave, for which a caller waits whose context has ended.
-const leaveTimeout = time.Second
-
-// leave gives up the place in line, or the grant, that a gateway keeps for a client that may
-// come back: a repeat without a wait does.
-func (t *taking) leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	t.client, t.given, t.wait = c, t.key != "", min(t.wait, forever)
+	t.until = clock.Now() + t.wait
+	grace := cmp.Or(c.timeout, answerTime)
+	within, cancel := context.WithTimeoutCause(ctx, t.wait+grace, ErrAnswerTimeout)
 	defer cancel()
-	if t.ask(ctx, 0, t.key, &t.unknown) == nil {
-		t.undo(ctx)
+	var last error
+	for {
+		t.key = cmp.Or(t.key, uuid.NewString())
+		sent := clock.Now()
+		t.asked = min(max(t.until-sent, 0), longestAsk)
+		if last != nil { // gateways wait for whole seconds
+			t.asked = t.asked.Truncate(time.Second)
+		}
+		err := t.ask(within, t.asked, t.key, &t.unknown)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			t.leave(ctx)
+			return context.Cause(ctx)
+		case within.Err() != nil && last != nil:
+			err = last
+		case within.Err() == nil && t.asksAgain(within, err, sent, grace):
+			last = err
+			continue
+		case ctx.Err() != nil: // during the pause
+			continue
+		}
+		c.gateways.cancel(t.unknown)
+		return err
 	}
 }
 
-// left returns the wait to ask a gateway for, which waits for whole seconds.
-func (t *taking) left(now time.Time) time.Duration {
-	return min(max(t.until.Sub(now), 0), longestAsk)
-}
-
-// again waits until it is time for another request after err. It reports whether to send one.
-func (t *taking) again(ctx context.Context, err error, sent time.Time) bool {
-	now, until := time.Now(), t.until
-	_, unanswered := errors.AsType[*Unanswered](err)
+// asksAgain waits until it is time for another request after err. It reports whether to send one.
+func (t *taking) asksAgain(ctx context.Context, err error, sent, grace time.Duration) bool {
+	now := clock.Now()
 	switch {
-	case errors.Is(err, ErrUnconfirmed) && !t.given:
-		t.key = "" // the client has given up what was granted for the old one
-	case errors.Is(err, kvslots.ErrNoSlot) && !now.Before(until):
+	case errors.Is(err, kvslots.ErrNoSlot) && now >= t.until:
 		// The place in line is kept for a repeat. One without a wait leaves the line.
-		return t.asked > 0 && !t.given && ctx.Err() == nil
+		return t.asked > 0 && !t.given
+	case errors.Is(err, kvslots.ErrNoSlot) && now-sent > longestPause: // the gateway has waited, and keeps the place in line
+		t.pause = 0
+		return true
 	case errors.Is(err, kvslots.ErrNoSlot):
-		if now.Sub(sent) > longestPause { // the gateway has waited, and keeps the place in line
-			t.pause = 0
-			return ctx.Err() == nil
-		}
-	case unanswered:
-		until = later(until, t.until.Add(repeatGrace-t.wait))
+		return clock.Sleep(ctx, min(t.next(err), t.until-now))
 	case !Temporary(err):
 		return false
+	case errors.Is(err, ErrUnconfirmed) && !t.given:
+		t.key = "" // the client has given up what was granted for the old one
+	case unanswered(err):
+		defer func(until time.Duration) { t.until = until }(t.until)
+		t.until += grace
 	}
-	left := until.Sub(now)
-	return left > 0 && sleep(ctx, min(t.next(err), left))
+	return t.again(ctx, err)
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+// leaveTime bounds leave, for which a caller waits whose context has ended.
+const leaveTime = time.Second
 
-// next returns the pause after err: what the gateway asks for, or up to twice the last one. Its
-// length is random, so that many clients do not come back at the same time.
-func (t *taking) next(err error) time.Duration {
-	t.pause = min(max(2*t.pause, firstPause), longestPause)
-	if refused, ok := errors.AsType[*wire.Refusal](err); ok && refused.RetryAfter > 0 {
-		return refused.RetryAfter
+// leave gives up the place in line, or the grant, that a gateway keeps for a client that may
+// come back: a repeat without a wait does. A caller whose cause is kvslots.ErrPlaceKept comes back itself.
+func (t *taking) leave(ctx context.Context) {
+	if canceled := t.client.gateways.cancel(t.unknown); canceled || errors.Is(context.Cause(ctx), kvslots.ErrPlaceKept) {
+		return
 	}
-	return t.pause/2 + rand.N(t.pause/2)
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+	defer cancel()
+	if t.ask(ctx, 0, t.key, &t.unknown) == nil {
+		t.undo(kvslots.ReturnWithin(ctx))
 	}
 }

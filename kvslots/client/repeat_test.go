@@ -104,6 +104,7 @@ func TestBorrowAsksAgain(t *testing.T) {
 		{"a lost answer without a wait", []int{0, 200}, "", 0, 2, 0, nil},
 		{"stopping", []int{503, 200}, "1", long, 2, time.Second, nil},
 		{"stopping, without a wait", []int{503}, "1", 0, 1, 0, kvslots.ErrUnavailable},
+		{"asks for a longer pause than the wait", []int{503}, "30", 5 * time.Second, 1, 0, kvslots.ErrUnavailable},
 		{"refused", []int{401}, "", long, 1, 0, new(wire.Refusal)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -129,14 +130,10 @@ func TestBorrowAsksAgain(t *testing.T) {
 	}
 }
 
-// The key of the caller is used, and Once sends one request.
+// The key of the caller is used.
 func TestBorrowWithItsKey(t *testing.T) {
 	f := &fakeGateway{answers: []int{409, 200}}
-	c := f.client(t)
-	if _, err := c.Once().Borrow(t.Context(), uuid.New(), time.Minute, time.Minute, kvslots.WithRequestKey("mine")); !errors.Is(err, kvslots.ErrNoSlot) {
-		t.Errorf("once: %v", err)
-	}
-	if _, err := c.Borrow(t.Context(), uuid.New(), time.Minute, time.Minute, kvslots.WithRequestKey("mine")); err != nil {
+	if _, err := f.client(t).Borrow(t.Context(), uuid.New(), time.Minute, time.Minute, kvslots.WithRequestKey("mine")); err != nil {
 		t.Error(err)
 	}
 	if asks := f.got(t); len(asks) != 2 || asks[0].key != "mine" {

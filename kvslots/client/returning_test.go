@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -108,7 +109,11 @@ func TestReleasesWhateverTheContext(t *testing.T) {
 // A return that reaches no gateway fails, and leaves the lease as it was.
 func TestReturnReportsThatNoGatewayIsThere(t *testing.T) {
 	for name, url := range map[string]string{"nats": kvslotstest.Start(t, "").ClientURL(), "http": closedURL(t)} {
-		c := dial(t, url)
+		c, err := client.Dial(t.Context(), url, client.Config{Timeout: 100 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
 		for why, ended := range endedContexts(t) {
 			if returned, err := c.Return(ended, uuid.New(), uuid.New()); returned || !errors.Is(err, kvslots.ErrUnavailable) {
 				t.Errorf("%s, %s: %v, %v", name, why, returned, err)

@@ -9,17 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-const (
-	// connectTimeout bounds an attempt to connect to a server over HTTP.
-	connectTimeout = 5 * time.Second
-
-	// turnTimeout is how long one of several servers may take for a request, in addition to
-	// the request's wait, before the next one is asked.
-	turnTimeout = 5 * time.Second
-)
+// connectTimeout bounds an attempt to connect to a server over HTTP.
+const connectTimeout = 5 * time.Second
 
 // servers sends each request to several servers in turn, until one answers. It begins with
 // the one that has answered last.
@@ -46,13 +41,11 @@ func (s *servers) ask(ctx context.Context, r request, read func(answer) error) e
 	return failure(failed)
 }
 
-// askOne asks a server, within its share of the time if others are left to be asked.
+// askOne asks a server. If others are left to be asked, it has its share of the time that is not the wait.
 func (s *servers) askOne(ctx context.Context, server transport, r request, read func(answer) error, left int64) error {
-	if left > 1 {
-		within := r.wait + turnTimeout
-		if end, ok := ctx.Deadline(); ok {
-			within = min(within, time.Until(end)/time.Duration(left))
-		}
+	if end, ok := ctx.Deadline(); ok && left > 1 {
+		wait := min(r.wait, time.Until(end)/2)
+		within := wait + (time.Until(end)-wait)/time.Duration(left)
 		turn, cancel := context.WithTimeoutCause(ctx, within, ErrAnswerTimeout)
 		defer cancel()
 		ctx = turn
@@ -63,7 +56,8 @@ func (s *servers) askOne(ctx context.Context, server transport, r request, read 
 // elsewhere reports whether another server may answer a request that has failed with err.
 func elsewhere(err error) bool {
 	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
-		return Temporary(err) && refused.Status >= http.StatusInternalServerError
+		known := refused.Err != nil && !errors.Is(refused.Err, kvslots.ErrUnavailable)
+		return Temporary(err) && refused.Status >= http.StatusInternalServerError && (!known || refused.RetryAfter > 0)
 	}
 	return err != nil && Temporary(err)
 }

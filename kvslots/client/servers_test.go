@@ -92,7 +92,7 @@ func TestServerRefuses(t *testing.T) {
 
 func TestDialRefusesMixedURLs(t *testing.T) {
 	for _, urls := range []string{"http://a,nats://b", "http://a,", "https://a,http:"} {
-		if _, err := client.Dial(urls, client.Config{}); err == nil || !strings.Contains(err.Error(), "url") {
+		if _, err := client.Dial(t.Context(), urls, client.Config{}); err == nil || !strings.Contains(err.Error(), "url") {
 			t.Errorf("%s: %v", urls, err)
 		}
 	}

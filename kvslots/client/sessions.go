@@ -10,20 +10,31 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/subjects"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// CreateSession is like Store.CreateSession. The gateway sets the idle timeout: use or
-// ping the session well before it is over.
+// CreateSession is like Store.CreateSession. A gateway may grant a shorter idle time than WithIdle asks for, and
+// has its own without it. Its session lives for twice that time, but only the first half of that is sure
+// if the gateway dies.
 func (c *Client) CreateSession(ctx context.Context, opts ...kvslots.Option) (id string, idle time.Duration, err error) {
 	var o kvslots.Options
 	if err := o.Apply(opts); err != nil {
 		return "", 0, err
 	}
+	body := wire.Request{Label: o.Label}
+	if o.Idle > 0 {
+		body.IdleTimeout = wire.Seconds(o.Idle)
+	}
 	var answer wire.Session
-	err = c.ask(ctx, request{Route: wire.CreateSession, body: wire.Request{Label: o.Label}}, &answer)
-	return answer.ID, time.Duration(answer.IdleTimeout) * time.Second, err
+	if err := c.repeat(ctx, request{Route: wire.CreateSession, body: body}, &answer); err != nil {
+		return "", 0, err
+	}
+	if !wire.IsSessionID(answer.ID) || answer.IdleTimeout < 1 {
+		return "", 0, ErrNotUnderstood
+	}
+	return answer.ID, time.Duration(answer.IdleTimeout) * time.Second, nil
 }
 
 // Ping is like Store.Ping.
@@ -35,12 +46,7 @@ func (c *Client) Ping(ctx context.Context, session string) error {
 func (c *Client) EndSession(ctx context.Context, session string) error {
 	ctx, cancel := kvslots.Returning(ctx)
 	defer cancel()
-	return c.TryEndSession(ctx, session)
-}
-
-// TryEndSession is like EndSession, but ends when ctx does.
-func (c *Client) TryEndSession(ctx context.Context, session string) error {
-	return c.inSession(ctx, wire.EndSession, wire.Request{Session: session}, new(wire.Empty))
+	return c.giveUp(ctx, wire.EndSession, wire.Request{Session: session})
 }
 
 // inSession sends a request of a session. It refuses an invalid session id, which must
@@ -50,6 +56,14 @@ func (c *Client) inSession(ctx context.Context, to wire.Route, body wire.Request
 		return kvslots.ErrSessionGone
 	}
 	return c.ask(ctx, request{Route: to, body: body}, into)
+}
+
+// giveUp is inSession for a request that gives up what the session holds, and is repeated.
+func (c *Client) giveUp(ctx context.Context, to wire.Route, body wire.Request) error {
+	if !wire.IsSessionID(body.Session) {
+		return kvslots.ErrSessionGone
+	}
+	return c.repeat(ctx, request{Route: to, body: body}, new(wire.Empty))
 }
 
 // Acquire is like Store.Acquire. If ctx ends first, the Client cancels the request: see
@@ -115,8 +129,7 @@ func (c *Client) Release(ctx context.Context, session string, r kvslots.Resource
 	if err := r.Check(false); err != nil {
 		return err
 	}
-	body := wire.Request{Session: session, Key: r.Key, Token: token}
-	return c.inSession(ctx, wire.ResourceRoute(r.Kind, subjects.Release), body, new(wire.Empty))
+	return c.giveUp(ctx, wire.ResourceRoute(r.Kind, subjects.Release), wire.Request{Session: session, Key: r.Key, Token: token})
 }
 
 // Extend is like Store.Extend.
@@ -141,12 +154,12 @@ func (c *Client) grant(ctx context.Context, r kvslots.Resource, ask request) (g 
 		given := wire.Request{Session: session, Key: r.Key, Token: g.Token}
 		return request{Route: wire.ResourceRoute(r.Kind, subjects.Release), body: given}
 	}
-	sent := time.Now()
-	err = c.gateways.ask(ctx, ask, func(a answer) (err error) {
+	sent := clock.Now()
+	err = c.send(ctx, ask, cmp.Or(c.timeout, answerTime), func(a answer) (err error) {
 		if g, err = readGrant(a.body); err != nil {
 			return wire.Placed(err, a.header)
 		}
-		g.At = sent.Add(a.waited(sent))
+		g.At = time.Now().Add(sent + a.waited(sent) - clock.Now())
 		return nil
 	})
 	if err != nil {

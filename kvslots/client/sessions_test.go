@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 func TestSessions(t *testing.T) {
@@ -88,4 +89,65 @@ func testSessions(t *testing.T, c *client.Client, r kvslots.Resource) {
 	if err := c.Release(ctx, one, r, "no token"); !errors.As(err, new(*kvslots.RangeError)) {
 		t.Fatal(err)
 	}
+}
+
+// A session lives as long as the longest ttl that it holds, as far as the gateway allows.
+func TestSessionCoversItsLeases(t *testing.T) {
+	overEach(t, func(t *testing.T, _ *gateways, c *client.Client) {
+		session := newSession(t, c)
+		for ttl, want := range map[time.Duration]time.Duration{
+			0: kvslots.DefaultLeaseTTL, 10 * time.Minute: 10 * time.Minute, 30 * time.Minute: 30 * time.Minute, 3 * time.Hour: time.Hour,
+		} {
+			var opts []kvslots.MutexOption
+			if ttl > 0 {
+				opts = append(opts, kvslots.WithTTL(ttl))
+			}
+			m := session.Mutex(ttl.String(), opts...)
+			if err := m.Lock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := m.TTL(); got != want {
+				t.Errorf("asked for %v: %v", ttl, got)
+			}
+			if err := m.Unlock(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := m.Unlock(t.Context()); !errors.Is(err, kvslots.ErrNotHeld) {
+				t.Errorf("unlocked twice: %v", err)
+			}
+		}
+	})
+}
+
+// A canceled Lock leaves the line at once.
+func TestCanceledLockLeavesTheLine(t *testing.T) {
+	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
+		holder, session := newSession(t, c), newSession(t, c)
+		m := holder.Mutex("x")
+		if err := m.Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- session.Mutex("x").Lock(ctx) }()
+		waiting := func() int {
+			detail, err := g.store.ReadPool(t.Context(), kvslots.ByName("x"), kvslots.DetailPage{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return detail.Waiting
+		}
+		kvslotstest.Eventually(t, "the lock waits", func() bool { return waiting() == 1 })
+		cancel(errGone)
+		if err := <-ended; !errors.Is(err, errGone) {
+			t.Errorf("got %v", err)
+		}
+		kvslotstest.Eventually(t, "the line is empty", func() bool { return waiting() == 0 })
+		if err := m.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if ok, err := holder.Mutex("x").TryLock(t.Context()); !ok || err != nil {
+			t.Errorf("the lock is not free at once: %v, %v", ok, err)
+		}
+	})
 }

@@ -66,6 +66,9 @@ func (r *Refusal) Error() string {
 
 func (r *Refusal) Unwrap() error { return r.Err }
 
+// Pause returns RetryAfter, for package kvslots.
+func (r *Refusal) Pause() time.Duration { return r.RetryAfter }
+
 // meaning returns the error for a value of ErrorHeader: nil for a wrong request, and
 // kvslots.ErrUnavailable for every failure of a gateway, after which the client holds
 // nothing and may try again. Without ErrorHeader, as from a proxy, the status alone decides.

@@ -24,12 +24,13 @@ type Params struct {
 	Envelope   *Envelope    // of a call of a function, or nil
 	RequestKey string       // see kvslots.WithRequestKey; "" for none
 
-	Count    int
-	Name     *string // of a pool that is registered; nil if the request has none
-	LeaseID  uuid.UUID
-	Token    string
-	Label    string          // see kvslots.WithLabel; "" for none
-	Operator *OperatorParams // of the requests of operators; nil for others
+	Count       int
+	Name        *string // of a pool that is registered; nil if the request has none
+	LeaseID     uuid.UUID
+	Token       string
+	Label       string          // see kvslots.WithLabel; "" for none
+	IdleTimeout time.Duration   // that a new session asks for; 0 for none
+	Operator    *OperatorParams // of the requests of operators; nil for others
 	GrantParams
 }
 
@@ -137,6 +138,7 @@ type Request struct {
 	LeaseTTL       int64  `json:"lease_ttl_s,omitempty"`
 	AcquireTimeout *int64 `json:"acquire_timeout_s,omitempty"`
 	WaitTimeout    *int64 `json:"timeout_s,omitempty"`
+	IdleTimeout    int64  `json:"idle_timeout_s,omitempty"`
 }
 
 // Encode returns the JSON of the body.

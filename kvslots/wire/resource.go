@@ -16,6 +16,9 @@ const (
 	// after twice that time.
 	DefaultIdleTimeout = 20 * time.Second
 
+	// DefaultMaxIdleTimeout is the longest idle timeout that a client may ask for.
+	DefaultMaxIdleTimeout = time.Hour
+
 	// idDigits is the length of session ids and of tokens.
 	idDigits = 32
 )
@@ -65,10 +68,15 @@ func (f Fields) Key() (string, error) {
 // Empty returns an error if the body has any field.
 func (f Fields) Empty(*Params) error { return f.only() }
 
-// CreateSession parses {"label"}.
-func (f Fields) CreateSession(p *Params) error {
-	if err := f.only("label"); err != nil {
+// CreateSession parses {"label", "idle_timeout_s"}. The idle timeout is at least a second.
+func (f Fields) CreateSession(p *Params) (err error) {
+	if err := f.only("label", "idle_timeout_s"); err != nil {
 		return err
+	}
+	if _, ok := f.object["idle_timeout_s"]; ok {
+		if p.IdleTimeout, err = f.seconds("idle_timeout_s", 1); err != nil {
+			return err
+		}
 	}
 	return f.label(p)
 }

@@ -51,6 +51,10 @@ type SessionTimes struct {
 	// IdleTimeout is how often clients must ping their sessions. A session ends after
 	// twice that time without a request. 0 means wire.DefaultIdleTimeout.
 	IdleTimeout time.Duration
+
+	// MaxIdleTimeout is the longest idle timeout that a client may ask for. 0 means
+	// wire.DefaultMaxIdleTimeout.
+	MaxIdleTimeout time.Duration
 }
 
 // Operation is an operation that a client can request.

@@ -43,7 +43,7 @@ var OfSessions = []*Operation{CreateSession, PingSession, EndSession}
 
 // createSession creates a session that ends after twice the idle timeout.
 func createSession(ctx context.Context, s *Service, call *Call) (err error) {
-	idle := cmp.Or(s.IdleTimeout, wire.DefaultIdleTimeout)
+	idle := cmp.Or(min(call.IdleTimeout, cmp.Or(s.MaxIdleTimeout, wire.DefaultMaxIdleTimeout)), s.IdleTimeout, wire.DefaultIdleTimeout)
 	err = call.fromOrigin(kvslots.ErrMaxSessionsPerOrigin, func(origin string) (err error) {
 		call.Session, _, err = s.Sessions.CreateSession(ctx, kvslots.WithIdle(2*idle), kvslots.WithOrigin(origin), kvslots.WithLabel(call.Label))
 		return err

@@ -92,7 +92,7 @@ func DefaultServe() *Serve {
 		DataDir:   defaultDataDir,
 		sync:      string(natsembed.SyncAlways),
 		store:     kvslots.Config{Replicas: 1, MaxTTL: kvslots.DefaultMaxTTL, MaxWait: kvslots.DefaultMaxWait, ResumeGrace: kvslots.DefaultResumeGrace, MaxSessionsPerOrigin: 16384, MaxTombstones: 200_000},
-		Sessions:  gateway.SessionTimes{DefaultLeaseTTL: wire.DefaultLeaseTTL, IdleTimeout: wire.DefaultIdleTimeout},
+		Sessions:  gateway.SessionTimes{DefaultLeaseTTL: wire.DefaultLeaseTTL, IdleTimeout: wire.DefaultIdleTimeout, MaxIdleTimeout: wire.DefaultMaxIdleTimeout},
 		Waits:     gateway.WaitLimits{Total: 100_000},
 		functions: functions{prefix: forrst.DefaultPrefix, timeout: forrst.DefaultTimeout, forceRelease: true},
 
@@ -148,6 +148,7 @@ func (s *Serve) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(Duration(&s.store.ResumeGrace, 0, kvslots.MaxResumeGrace), "resume-grace", "how long a request with an Idempotency-Key keeps its place in line after its client has gone; 0 means not at all")
 	flags.Var(Seconds(&s.Sessions.DefaultLeaseTTL, time.Second, MaxDuration), "default-lease-ttl", "lease of a lock or semaphore in requests without a ttl")
 	flags.Var(Seconds(&s.Sessions.IdleTimeout, time.Second, kvslots.MaxSessionIdle/2), "http-session-idle-timeout", "how often clients must ping their sessions; a session ends after twice this time without a ping")
+	flags.Var(Seconds(&s.Sessions.MaxIdleTimeout, time.Second, kvslots.MaxSessionIdle/2), "max-session-idle", "longest idle timeout that a client may ask for its session")
 	flags.Var(Number(&s.store.MaxPools, 0, math.MaxInt32), "max-pools", "maximum of registered pools; 0 means no limit")
 	flags.Var(shareFlag(&s.poolsPerIP), "max-pools-per-ip", "maximum of registered pools of each client address, as a number or as a percentage of --max-pools; 0 means no limit")
 	flags.Var(Seconds(&s.store.PoolIdle, 0, MaxDuration), "pool-idle-ttl", "unregister pools that nothing has used for this long; 0 means never")

@@ -1,14 +1,11 @@
 // Package underlease runs a command under a lease.
 //
-// [Run] borrows a lease, starts the command, renews the lease for as long as the
-// command runs, unless leases are [Config.Fixed], and returns it when the command has
-// ended. If the lease cannot be renewed, or another client has returned it, Run ends the
+// [Run] borrows a lease, starts the command, and returns the lease when the command has
+// ended. The lease renews itself meanwhile. If it cannot be renewed, or another client has returned it, Run ends the
 // command: with SIGTERM, and with SIGKILL after [Config.KillAfter], early enough that a
 // lease that cannot be renewed outlives the command by [Margin].
 //
-// Run measures a lease on the clock of package clock, from the time at which the
-// request for the lease was sent, or later if the server says so. So the real lease
-// never ends before the measured one. If the machine is suspended until after the end
+// A lease is measured on the clock of package clock. If the machine is suspended until after the end
 // of the lease, Run kills the command within maxPause after the resumption.
 //
 // All this needs a running process. If the process is killed, Linux kills the command,
@@ -24,8 +21,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"time"
-
-	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 // Exit codes of Run itself. The last two have the same meaning in shells.
@@ -52,9 +47,6 @@ type Config struct {
 	// KillAfter is the time between SIGTERM and SIGKILL. The sum of KillAfter and
 	// Margin must be less than the ttl of each lease.
 	KillAfter time.Duration
-
-	// Fixed means that leases cannot be renewed: Run never calls Slot.Renew.
-	Fixed bool
 
 	// Printf prints a line for the user.
 	Printf func(format string, v ...any)
@@ -130,22 +122,17 @@ func (r *runner) borrow(stop, hurry context.Context) (Lease, error) {
 	for {
 		lease, err := r.Slot.Borrow(stop)
 		if err != nil {
-			return Lease{}, err
+			return nil, err
 		}
-		if lease.TTL <= r.KillAfter+Margin(lease.TTL) {
-			r.giveBack(hurry)
-			return Lease{}, fmt.Errorf("the gateway grants leases of at most %s, which leaves no time to run a command that may take %s to end",
-				lease.TTL, r.KillAfter)
-		}
-		if lease.fresh(clock.Now(), r.KillAfter) {
+		if fresh(lease, r.KillAfter) {
 			return lease, nil
 		}
-		if !r.Fixed {
-			if lease, err = r.Slot.Renew(stop); err == nil {
-				return lease, nil
-			}
-		}
+		ttl := lease.TTL()
 		r.giveBack(hurry)
+		if ttl <= r.KillAfter+Margin(ttl) {
+			return nil, fmt.Errorf("the gateway grants leases of at most %s, which leaves no time to run a command that may take %s to end",
+				ttl, r.KillAfter)
+		}
 	}
 }
 

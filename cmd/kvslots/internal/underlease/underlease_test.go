@@ -18,42 +18,36 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// answer is the result of Borrow or Renew of a fakeSlot.
+// answer is the result of Borrow of a fakeSlot.
 type answer struct {
-	late time.Duration // the lease began that long ago
-	err  error
+	late    time.Duration // the lease began that long ago
+	ended   bool          // it ends at once
+	trouble error         // of its renewals
+	err     error
 }
 
 // fakeSlot grants leases of a ttl, and records its calls.
 type fakeSlot struct {
 	ttl       time.Duration
-	answers   []answer // to Borrow and Renew, in turn
+	answers   []answer // to Borrow, in turn
 	returnErr error
-
-	followedTo bool // the end: Follow notices it at once
 
 	calls []string
 }
 
-func (f *fakeSlot) next(call string) (Lease, error) {
-	f.calls = append(f.calls, call)
+func (f *fakeSlot) Borrow(context.Context) (Lease, error) {
+	f.calls = append(f.calls, "borrow")
 	next := f.answers[0]
 	f.answers = f.answers[1:]
-	return Lease{Began: clock.Now() - next.late, TTL: f.ttl}, next.err
-}
-
-func (f *fakeSlot) Borrow(context.Context) (Lease, error) { return f.next("borrow") }
-
-func (f *fakeSlot) Renew(context.Context) (Lease, error) { return f.next("renew") }
-
-func (f *fakeSlot) Follow(lost func()) (stop func()) {
-	if f.followedTo {
-		lost()
+	if next.err != nil {
+		return nil, next.err
 	}
-	return func() {}
+	lease := fakeLease{ttl: f.ttl, ends: clock.Now() + f.ttl - next.late, done: make(chan struct{}), trouble: next.trouble}
+	if next.ended {
+		close(lease.done)
+	}
+	return lease, nil
 }
-
-func (f *fakeSlot) RetryAfter(error) time.Duration { return 0 }
 
 func (f *fakeSlot) Return(context.Context) error {
 	f.calls = append(f.calls, "return")
@@ -65,9 +59,8 @@ func (f *fakeSlot) asked() string { return strings.Join(f.calls, " ") }
 func TestRun(t *testing.T) {
 	const (
 		ttl     = time.Hour
-		due     = ttl * 2 / 5 // renewed at once, and fresh enough to begin with
+		short   = time.Second
 		forever = `while :; do sleep 0.02; done`
-		ended   = "the lease is about to end; ending the command\n"
 	)
 	failed := errors.New("failed")
 	for _, c := range []struct {
@@ -84,19 +77,17 @@ func TestRun(t *testing.T) {
 		{"no lease", fakeSlot{answers: []answer{{err: failed}}}, `echo ran`, 0, "failed", "borrow", ""},
 		{"too short a lease", fakeSlot{ttl: time.Second / 10, answers: []answer{{}}}, `echo ran`, 0,
 			"the gateway grants leases of at most 100ms", "borrow return", ""},
-		{"a late answer", fakeSlot{ttl: ttl, answers: []answer{{late: ttl}, {}}}, `echo ran`, 0, "", "borrow renew return", "ran\n"},
-		{"a late answer and no renewal", fakeSlot{ttl: ttl, answers: []answer{{late: ttl}, {err: failed}, {}}}, `echo ran`, 0, "",
-			"borrow renew return borrow return", "ran\n"},
+		{"a late answer", fakeSlot{ttl: ttl, answers: []answer{{late: ttl}, {}}}, `echo ran`, 0, "", "borrow return borrow return", "ran\n"},
 		{"cannot be returned", fakeSlot{ttl: ttl, answers: []answer{{}}, returnErr: failed}, `exit 3`, 3, "", "borrow return",
 			"the slot was not returned, and is free when its lease ends: failed\n"},
-		{"lost", fakeSlot{ttl: ttl, answers: []answer{{late: due}, {err: fmt.Errorf("%w: gone", ErrLost)}}}, forever, ExitLost, "",
-			"borrow renew return", "the lease is lost; ending the command\n"},
-		{"lost before a renewal", fakeSlot{ttl: ttl, answers: []answer{{}}, followedTo: true}, forever, ExitLost, "",
+		{"lost", fakeSlot{ttl: ttl, answers: []answer{{ended: true}}}, forever, ExitLost, "",
 			"borrow return", "the lease is lost; ending the command\n"},
-		{"renewed at the second try, too late", fakeSlot{ttl: ttl, answers: []answer{{late: due}, {err: failed}, {late: ttl}}}, forever, ExitLost, "",
-			"borrow renew renew return", ended},
-		{"cannot be renewed", fakeSlot{ttl: time.Minute, answers: []answer{{late: time.Minute * 2 / 5}, {err: errors.ErrUnsupported}, {late: time.Minute}}},
-			forever, ExitLost, "", "borrow renew renew return", "the gateway cannot renew leases; the command has to end before its lease does\n" + ended},
+		{"not renewed", fakeSlot{ttl: short, answers: []answer{{trouble: failed}}}, forever, ExitLost, "",
+			"borrow return", "the lease is about to end; it was not renewed: failed; ending the command\n"},
+		{"ends by itself", fakeSlot{ttl: short, answers: []answer{{}}}, forever, ExitLost, "",
+			"borrow return", "the lease is about to end; ending the command\n"},
+		{"cannot be renewed", fakeSlot{ttl: short, answers: []answer{{trouble: errors.ErrUnsupported}}}, forever, ExitLost, "",
+			"borrow return", "the gateway cannot renew leases; the command has to end before its lease does\nthe lease is about to end; ending the command\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var output strings.Builder
@@ -125,10 +116,10 @@ func (s *silentSlot) Return(ctx context.Context) error {
 
 // When the lease has ended, the end of Run is not held up by servers that do not answer.
 func TestRunDoesNotWaitToReturnALostLease(t *testing.T) {
-	slot := &silentSlot{fakeSlot{ttl: time.Hour, answers: []answer{{late: time.Hour * 2 / 5}, {err: ErrLost}}}}
+	slot := &silentSlot{fakeSlot{ttl: time.Hour, answers: []answer{{ended: true}}}}
 	cfg := config(&slot.fakeSlot, &strings.Builder{}, "/bin/sh", "-c", `while :; do sleep 0.02; done`)
 	cfg.Slot = slot
-	if code, err := Run(t.Context(), cfg); code != ExitLost || err != nil || slot.asked() != "borrow renew return" {
+	if code, err := Run(t.Context(), cfg); code != ExitLost || err != nil || slot.asked() != "borrow return" {
 		t.Errorf("%d, %v; asked: %s", code, err, slot.asked())
 	}
 }
@@ -147,26 +138,6 @@ func TestRunWithoutACommand(t *testing.T) {
 		if code != want.code || err == nil || slot.asked() != want.asked {
 			t.Errorf("%s: %d, %v; asked: %s", name, code, err, slot.asked())
 		}
-	}
-}
-
-// A fixed lease is not renewed, neither before the command nor while it runs.
-func TestRunUnderAFixedLease(t *testing.T) {
-	const ttl = 3 * time.Second
-	slot := &fakeSlot{ttl: ttl, answers: []answer{{late: ttl}, {}}}
-	var output strings.Builder
-	cfg := config(slot, &output, "/bin/sh", "-c", `while :; do sleep 0.02; done`)
-	cfg.Fixed = true
-	began := clock.Now()
-	code, err := Run(t.Context(), cfg)
-	if want := "the lease is about to end; ending the command\n"; code != ExitLost || err != nil || output.String() != want {
-		t.Errorf("%d, %v; output %q, want %q", code, err, output.String(), want)
-	}
-	if got := slot.asked(); got != "borrow return borrow return" {
-		t.Errorf("asked: %s", got)
-	}
-	if took := clock.Now() - began; took < ttl/2 {
-		t.Errorf("ended after %s", took)
 	}
 }
 

@@ -88,7 +88,7 @@ func startRecovery(t *testing.T, urls []string, replicas int) *recovery {
 			var err error
 			options := []nats.Option{nats.DontRandomize(), nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond), nats.ReconnectBufSize(-1)}
 			if nc == &s.nc { // as cmd/kvslots does
-				options = []nats.Option{nats.DontRandomize(), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.SetCustomDialer(s.link)}
+				options = []nats.Option{nats.DontRandomize(), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.SetCustomDialer(s.link)}
 			}
 			if *nc, err = nats.Connect(at, options...); err != nil {
 				t.Fatal(err)

@@ -171,7 +171,7 @@ func (s *cutSoak) open(n int) *cutStore {
 		urls = append(urls, s.cluster.Servers[(n+i)%len(s.cluster.Servers)].URL())
 	}
 	l := new(link)
-	nc, err := nats.Connect(strings.Join(urls, ","), nats.DontRandomize(), nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond), nats.SetCustomDialer(l))
+	nc, err := nats.Connect(strings.Join(urls, ","), nats.DontRandomize(), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond), nats.SetCustomDialer(l))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func traceOf(header nats.Header) ops.Trace {
 			name = wire.TraceHeaderNATS
 		}
 		return header.Get(name)
-	}).Clone()
+	})
 }
 
 // Remote returns "": Origins knows the client.

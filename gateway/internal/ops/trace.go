@@ -47,13 +47,13 @@ func AccessLevel(status int) slog.Level {
 }
 
 // TraceOf returns the well-formed ids in a request's headers. get returns the value of a
-// header.
+// header. The result does not keep the headers in memory.
 func TraceOf(get func(name string) string) (t Trace) {
 	if id := get(wire.RequestIDHeader); isRequestID(id) {
-		t.RequestID = id
+		t.RequestID = strings.Clone(id)
 	}
 	if parent := get(wire.TraceHeader); isTraceparent(parent) {
-		t.Parent = parent
+		t.Parent = strings.Clone(parent)
 	}
 	return t
 }
@@ -73,9 +73,6 @@ func NewRequestID() string {
 	binary.NativeEndian.PutUint64(id[:], rand.Uint64())
 	return hex.EncodeToString(id[:])
 }
-
-// Clone returns a copy that does not keep the headers in memory.
-func (t Trace) Clone() Trace { return Trace{strings.Clone(t.RequestID), strings.Clone(t.Parent)} }
 
 // maxRequestID is the longest accepted id of a request, in characters.
 const maxRequestID = 64

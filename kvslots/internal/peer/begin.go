@@ -38,7 +38,7 @@ func (r Acquire) begin(p *Peer, c *call) {
 func (r Return) begin(p *Peer, c *call) {
 	p.sessions.use(c, r.Session)
 	c.effect = true
-	r.Held.end(c, entry.NoCause, Answer{Returned: true})
+	r.Held.end(c, entry.NoCause, nil)
 }
 
 // begin returns the lease. If the call is answered before that, the peer goes on, since no client

@@ -9,7 +9,7 @@ func (p *pools) evict(c *call, r Evict) {
 		switch s := pool.Slot(r.Position); {
 		case s != nil && s.Live() && s.Fence == r.Fence:
 			h := Held{Pool: r.Pool, Lease: s.Value.Lease, Fence: s.Fence}
-			h.end(c, entry.Evicted, Answer{Detail: &PoolDetail{PoolStats: statsOf(pool, p.now), Holders: []HolderStats{holderOf(s, p.now)}}})
+			h.end(c, entry.Evicted, &PoolDetail{PoolStats: statsOf(pool, p.now), Holders: []HolderStats{holderOf(s, p.now)}})
 		case !current:
 			return false
 		case !pool.Exists():

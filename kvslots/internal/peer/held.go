@@ -29,7 +29,9 @@ func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
 		s, err := h.find(c.k)
 		switch {
 		case err == nil:
-			c.purgeTicket(s, func() { do(s) }, func() { h.withLease(c, do, gone) })
+			if c.outOfLine(s, func() { h.withLease(c, do, gone) }) {
+				do(s)
+			}
 		case current:
 			gone(err)
 		}
@@ -37,16 +39,16 @@ func (h *Held) withLease(c *call, do func(*rules.Slot), gone func(error)) {
 	})
 }
 
-// purgeTicket calls do if the ticket that a live slot was claimed for has left the line, and
-// otherwise again when it has. For a borrow's ticket it is enough that this peer has sent the
+// outOfLine reports whether the ticket that a live slot was claimed for has left the line, and
+// otherwise calls again when it has. For a borrow's ticket it is enough that this peer has sent the
 // purge: it repeats it until the ticket is gone, and no other peer claims for that ticket.
-func (c *call) purgeTicket(s *rules.Slot, do, again func()) {
+func (c *call) outOfLine(s *rules.Slot, again func()) bool {
 	t := leftTicket(s)
 	if t == nil || !t.Value.Enqueued() && c.k.writes.purges(t.Key, t.Revision) {
-		do()
-		return
+		return true
 	}
 	c.put(c.k.purge(t.Key, t.Revision), func(resolution) { again() }, again)
+	return false
 }
 
 // leftTicket returns the ticket that a live slot was claimed for, if it is still in the

@@ -26,16 +26,17 @@ func (p *pools) releaseOwned(c *call, r ReleaseOwned) {
 
 func (p *pools) purgeOwned(c *call, r ReleaseOwned, s *rules.Slot) {
 	again := func() { p.releaseOwned(c, r) }
-	c.purgeTicket(s, func() {
-		m := p.purgeSlot(s)
-		if !r.Force {
-			m.Owner = ownerHash(r.Owner)
-		}
-		ended := p.leased(s, entry.NoCause)
-		c.put(m, func(resolution) {
-			ended()
-			c.answer(Answer{Returned: true})
-		}, again)
+	if !c.outOfLine(s, again) {
+		return
+	}
+	m := p.purgeSlot(s)
+	if !r.Force {
+		m.Owner = ownerHash(r.Owner)
+	}
+	ended := p.leased(s, entry.NoCause)
+	c.put(m, func(resolution) {
+		ended()
+		c.answer(Answer{Returned: true})
 	}, again)
 }
 

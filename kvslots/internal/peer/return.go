@@ -5,11 +5,11 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// end purges the slot of a lease, and answers. If the purge is written, the slot had not
-// changed, but its pool may have been deleted before, or its session may have ended. The view
-// knows that if it was live when it applied the purge.
-func (h *Held) end(c *call, cause entry.Cause, a Answer) {
-	again := func() { h.end(c, cause, a) }
+// end purges the slot of a lease, and answers with the detail of an eviction. If the purge is
+// written, the slot had not changed, but its pool may have been deleted before, or its session may
+// have ended. The view knows that if it was live when it applied the purge.
+func (h *Held) end(c *call, cause entry.Cause, detail *PoolDetail) {
+	again := func() { h.end(c, cause, detail) }
 	h.withLease(c, func(s *rules.Slot) {
 		ended := c.k.leased(s, cause)
 		m := c.k.purgeSlot(s)
@@ -24,7 +24,7 @@ func (h *Held) end(c *call, cause entry.Cause, a Answer) {
 				again()
 			default:
 				ended()
-				c.answer(a)
+				c.answer(Answer{Returned: detail == nil, Detail: detail})
 			}
 		}, again)
 	}, func(err error) {

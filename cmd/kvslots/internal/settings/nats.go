@@ -125,7 +125,7 @@ func (n *NATS) Options() ([]nats.Option, error) {
 		nats.Name(clientNATSName),
 		nats.Timeout(DialTimeout),
 		nats.MaxReconnects(-1),
-		nats.ReconnectWait(250 * time.Millisecond),
+		nats.ReconnectWait(100 * time.Millisecond), // most of the time in which a gateway whose connection was cut lends nothing
 		nats.IgnoreAuthErrorAbort(), // the server's configuration may be about to change
 	}
 	if err := n.CheckFiles(); err != nil {

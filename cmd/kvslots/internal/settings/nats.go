@@ -125,8 +125,8 @@ func (n *NATS) Options() ([]nats.Option, error) {
 		nats.Name(clientNATSName),
 		nats.Timeout(DialTimeout),
 		nats.MaxReconnects(-1),
-		nats.ReconnectWait(100 * time.Millisecond), // most of the time in which a gateway whose connection was cut lends nothing
-		nats.IgnoreAuthErrorAbort(), // the server's configuration may be about to change
+		nats.ReconnectWait(100 * time.Millisecond), // a cut connection is away for at least that long
+		nats.IgnoreAuthErrorAbort(),                // the server's configuration may be about to change
 	}
 	if err := n.CheckFiles(); err != nil {
 		return nil, err

@@ -59,6 +59,7 @@ var direction = []struct {
 	{"kvslots/subjects", nil},
 	{"kvslots/wire", []string{"kvslots", "kvslots/subjects"}},
 	{"kvslots/cosmo", []string{"kvslots/clock", "kvslots", "kvslots/internal/bucket", "kvslots/internal/entry"}},
+	{"kvslots/client/promisestest", []string{"gateway", "gateway/dflockd", "gateway/library", "kvslots", "kvslots/kvslotstest", "kvslots/logtest"}},
 	{"kvslots/client", []string{"kvslots/clock", "kvslots", "kvslots/subjects", "kvslots/wire"}},
 	{"kvslots", []string{"kvslots/clock", "kvslots/internal/..."}},
 }

@@ -24,8 +24,8 @@
 // request key (see kvslots.WithRequestKey), which the Client makes up if there is none: so it shares
 // the place in line, or the lease, of the first. A call with a wait of w ends within w and 3 s, also if a
 // gateway accepts the connection and never answers, and at once if a gateway asks for a longer pause than
-// what is left of the wait. Return, Release, EndSession and CreateSession are repeated until the
-// deadline of their context, or for 10 s. Other calls send one request, whose answer may take 10 s. See
+// what is left of the wait. Return, Release and EndSession are repeated for 10 s, and CreateSession until the deadline of its context, or
+// for 3 s. Other calls send one request, whose answer may take 10 s. See
 // Config.Timeout. If the program dies while it waits, gateways keep its place for their --resume-grace.
 package client
 

@@ -89,9 +89,9 @@ func retryAfter(err error) time.Duration {
 }
 
 // repeat sends a request, which may be sent several times, until a gateway has answered: for
-// Config.Timeout, or until the deadline of ctx, or for ReturnTimeout.
+// Config.Timeout, or until the deadline of ctx, or for answerTime.
 func (c *Client) repeat(ctx context.Context, r request, into any) error {
-	lasts := kvslots.ReturnTimeout
+	lasts := answerTime
 	if deadline, bounded := ctx.Deadline(); bounded {
 		lasts = time.Until(deadline)
 	}

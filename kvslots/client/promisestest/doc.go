@@ -1,6 +1,6 @@
-// Package promises checks what all clients promise, with one faulty proxy in front of one gateway: how long a
-// call may take, what is repeated, what a canceled call leaves behind, and what a foreign answer is. Its tests
-// drive a small program of each client, a driver, through the same cases, and print a table.
+// Package promisestest checks what all clients promise, with one faulty proxy in front of one gateway: how long a
+// call may take, what is repeated, what a canceled call leaves behind, and what a foreign answer is. Check
+// drives a small program of a client, a driver, through the cases, and prints a table.
 //
 // # The protocol of a driver
 //
@@ -28,4 +28,4 @@
 //	back      "": nothing was granted; "yes": what was granted was given back, and the session ended, as far as
 //	          the client says; or the text of the error
 //	back_took seconds that this took
-package promises
+package promisestest

@@ -1,0 +1,150 @@
+package promisestest
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/gateway/library"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
+)
+
+// leftTime is how soon what a call has left in the store must be gone: a gateway keeps the place of a client
+// that does not leave the line for longer.
+const leftTime = 3 * time.Second
+
+// Check drives a driver through the cases, in front of a gateway of its own, and logs a table. It starts the
+// driver's command, which must not be started.
+func Check(t *testing.T, driver *exec.Cmd) {
+	store := kvslotstest.New(t)
+	lending := gateway.NewLending()
+	web := httptest.NewServer(gateway.New(gateway.Config{
+		Store: store, Lending: lending, Logger: logtest.Logger(),
+		Dialects: []gateway.Dialect{
+			library.New(store, lending, logtest.Logger()),
+			dflockd.New(store, dflockd.Config{Lending: lending, Turns: gateway.NewTurns()}),
+		},
+	}).Handler())
+	t.Cleanup(web.Close)
+	ask := start(t, driver)
+	var table strings.Builder
+	columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(columns, "case\tcall\toutcome\tseconds\tgiven back\tseconds\t")
+	for _, p := range promises {
+		t.Run(p.do+" "+p.name, func(t *testing.T) {
+			pool := uuid.New()
+			if _, err := store.Register(t.Context(), pool, 1); err != nil {
+				t.Fatal(err)
+			}
+			if p.taken {
+				hold(t, store, pool)
+			}
+			c := call{URL: startProxy(t, web.URL, p.faults), Do: p.do, Pool: pool.String(), Name: "x", TTL: 60, Wait: p.wait, Cancel: p.cancel}
+			got := ask(t, c)
+			fmt.Fprintf(columns, "%s\t%s\t%s\t%.1f\t%s\t%.1f\t\n", p.name, p.do, got.Outcome, got.Took, got.Back, got.BackTook)
+			p.compare(t, got)
+			if p.want == granted || p.want == canceled {
+				wantNothing(t, store, pool, p.taken)
+			}
+		})
+	}
+	_ = columns.Flush()
+	t.Log("\n" + table.String())
+}
+
+// start starts a driver. It returns a function that passes it a call.
+func start(t *testing.T, driver *exec.Cmd) func(t *testing.T, c call) outcome {
+	in, err := driver.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := driver.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var trouble strings.Builder
+	driver.Stderr = &trouble
+	if err := driver.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		if err := driver.Wait(); err != nil || t.Failed() {
+			t.Logf("the driver: %v\n%s", err, trouble.String())
+		}
+	})
+	lines := bufio.NewScanner(out)
+	return func(t *testing.T, c call) (got outcome) {
+		if err := json.NewEncoder(in).Encode(c); err != nil {
+			t.Fatal(err)
+		}
+		if !lines.Scan() || json.Unmarshal(lines.Bytes(), &got) != nil {
+			t.Fatalf("the driver answers %q, %v", lines.Text(), lines.Err())
+		}
+		return got
+	}
+}
+
+func (p promise) compare(t *testing.T, got outcome) {
+	if got.Outcome == "unsupported" {
+		t.Skip("the client cannot cancel")
+	}
+	if got.Outcome != p.want {
+		t.Errorf("the outcome is %q, not %q", got.Outcome, p.want)
+	}
+	if got.Took < p.least || got.Took > p.most {
+		t.Errorf("it took %.1f s, not between %.1f and %.1f", got.Took, p.least, p.most)
+	}
+	if p.want == granted && (got.Back != "yes" || got.BackTook > kvslots.ReturnTimeout.Seconds()) {
+		t.Errorf("given back: %q, after %.1f s", got.Back, got.BackTook)
+	}
+}
+
+// hold holds the slot of a pool, and the lock, until the test ends.
+func hold(t *testing.T, store *kvslots.Store, pool uuid.UUID) {
+	session, err := kvslots.NewSession(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close(t.Context()) })
+	if err := session.Mutex("x").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Borrow(t.Context(), pool, time.Hour, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantNothing checks that nothing is left in the store, except what another client holds.
+func wantNothing(t *testing.T, store *kvslots.Store, pool uuid.UUID, taken bool) {
+	held := 0
+	if taken {
+		held = 1
+	}
+	began := time.Now()
+	for _, of := range []kvslots.PoolRef{kvslots.ByID(pool), kvslots.ByName("x")} {
+		for {
+			detail, _ := store.ReadPool(t.Context(), of, kvslots.DetailPage{}) // a lock that is free has no entry
+			if detail.Waiting == 0 && detail.InUse == held {
+				break
+			}
+			if time.Since(began) > leftTime {
+				t.Errorf("%d are held and %d wait after the call", detail.InUse, detail.Waiting)
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}

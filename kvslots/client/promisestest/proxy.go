@@ -1,0 +1,145 @@
+package promisestest
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fault is what the proxy does to the first requests of a kind.
+type fault struct {
+	to    string // the end of their paths; "" for all
+	times int    // how many; 0 for all
+	do    func(x *exchange)
+}
+
+// exchange is a request at the proxy.
+type exchange struct {
+	w       http.ResponseWriter
+	r       *http.Request
+	gateway string
+}
+
+// forward sends the request to the gateway, and returns its answer.
+func (x *exchange) forward() (status int, header http.Header, body []byte) {
+	asked, err := http.NewRequestWithContext(x.r.Context(), x.r.Method, x.gateway+x.r.URL.RequestURI(), x.r.Body)
+	if err != nil {
+		return http.StatusBadGateway, nil, nil
+	}
+	asked.Header = x.r.Header.Clone()
+	response, err := http.DefaultTransport.RoundTrip(asked)
+	if err != nil {
+		return http.StatusBadGateway, nil, nil
+	}
+	defer response.Body.Close()
+	body, _ = io.ReadAll(response.Body)
+	return response.StatusCode, response.Header, body
+}
+
+func (x *exchange) answer(status int, header http.Header, body []byte, each time.Duration) {
+	for name, values := range header {
+		x.w.Header()[name] = values
+	}
+	x.w.WriteHeader(status)
+	if each == 0 {
+		_, _ = x.w.Write(body)
+		return
+	}
+	for i := range body {
+		time.Sleep(each)
+		_, _ = x.w.Write(body[i : i+1])
+		_ = http.NewResponseController(x.w).Flush()
+	}
+}
+
+// end ends the connection without an answer.
+func (x *exchange) end(reset bool) {
+	conn, _, err := x.w.(http.Hijacker).Hijack()
+	if err != nil {
+		return
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok && reset {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
+}
+
+// What faults do.
+
+func hangs(x *exchange) { <-x.r.Context().Done() }
+
+func losesRequest(x *exchange) { x.end(false) }
+
+func resets(x *exchange) { x.end(true) }
+
+func losesAnswer(x *exchange) {
+	x.forward()
+	x.end(false)
+}
+
+func delays(x *exchange) {
+	time.Sleep(500 * time.Millisecond)
+	status, header, body := x.forward()
+	x.answer(status, header, body, 0)
+}
+
+func trickles(x *exchange) {
+	status, header, body := x.forward()
+	x.answer(status, header, body, 2*time.Millisecond)
+}
+
+func refuses(status int, retryAfter string) func(*exchange) {
+	return func(x *exchange) {
+		if retryAfter != "" {
+			x.w.Header().Set("Retry-After", retryAfter)
+		}
+		x.w.WriteHeader(status)
+	}
+}
+
+func says(contentType, body string) func(*exchange) {
+	return func(x *exchange) {
+		x.w.Header().Set("Content-Type", contentType)
+		_, _ = io.WriteString(x.w, body)
+	}
+}
+
+// startProxy starts a proxy with faults in front of a gateway, and returns its URL.
+func startProxy(t *testing.T, gateway string, faults []fault) string {
+	var mu sync.Mutex
+	met := make([]int, len(faults))
+	find := func(r *http.Request) func(*exchange) {
+		mu.Lock()
+		defer mu.Unlock()
+		for i, f := range faults {
+			method, end, found := strings.Cut(f.to, " ")
+			if !found {
+				method, end = r.Method, f.to
+			}
+			if r.Method == method && strings.HasSuffix(r.URL.Path, end) && (f.times == 0 || met[i] < f.times) {
+				met[i]++
+				return f.do
+			}
+		}
+		return func(x *exchange) {
+			status, header, body := x.forward()
+			x.answer(status, header, body, 0)
+		}
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // so that the end of the connection is noticed
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		find(r)(&exchange{w, r, gateway})
+	}))
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	return srv.URL
+}

@@ -24,6 +24,9 @@ func NewLending() *Lending { return ops.NewLending() }
 // share them. Tokens.Replace replaces them while the gateway serves.
 type Tokens = ops.Tokens
 
+// NamedToken is one of Tokens: see Tokens.ReplaceNamed.
+type NamedToken = ops.NamedToken
+
 // NewTokens returns Tokens that accept each of the given tokens. Without any, clients
 // need no token.
 func NewTokens(tokens ...string) *Tokens { return ops.NewTokens(tokens...) }

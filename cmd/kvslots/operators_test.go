@@ -363,3 +363,29 @@ func TestCompletionOfNames(t *testing.T) {
 		t.Errorf("the pool is not offered: %q", stdout)
 	}
 }
+
+// Each operator has a token of its own, and the log says which one has changed something.
+func TestTokensFile(t *testing.T) {
+	file := writeFile(t, "tokens", "# operators\nann admin ann-t0ken\nbob read bob-t0ken\n")
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--tokens-file", file)
+	p.want(t, "GET", "/v1/pools", "", 401, "")
+	wantCall(t, 0, "count 1, .*\n", "", "register", pool, "--count", "1", "--server", p.url, "--auth-token", "ann-t0ken")
+	hash := kvslots.ByID(uuid.MustParse(pool)).Hash()
+	for _, transport := range [][]string{{"--server", p.url}, {"--nats-url", p.natsURL(t)}} {
+		ann, bob := append(transport, "--auth-token", "ann-t0ken"), append(transport, "--auth-token", "bob-t0ken")
+		wantCall(t, 0, "pool .*", "", asked(bob, "holders", hash)...)
+		wantCall(t, 1, "", "kvslots: the token may only read; .*\n", asked(bob, "pause", hash)...)
+		wantCall(t, 0, "count 1, .*\n", "", asked(ann, "pause", hash)...)
+		wantCall(t, 0, "count 1, .*\n", "", asked(ann, "resume", hash)...)
+	}
+	if line := p.logs.waitFor(t, "an operator has taken a pool out of service"); line["operator"] != "ann" || line["pool_hash"] != hash {
+		t.Errorf("%v", line)
+	}
+	if err := os.WriteFile(file, []byte("ann admin another\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool {
+		code, _, _ := p.askWith(t, http.Header{"Authorization": {"Bearer another"}}, "GET", "/v1/pools", "")
+		return code == 200
+	})
+}

@@ -16,7 +16,7 @@ import (
 // that names a file with one.
 func TestWithoutSecrets(t *testing.T) {
 	secret := map[string]bool{
-		"auth-token": true, "auth-token-file": true, "read-token": true, "read-token-file": true,
+		"auth-token": true, "auth-token-file": true, "read-token": true, "read-token-file": true, "tokens-file": true,
 		"nats-creds": true, "nats-user": true, "nats-password": true, "nats-token": true, "nats-nkey": true, "nats-tls-key": true, "tls-key": true,
 		"forrst-fn-user": true, "forrst-fn-password": true,
 		"nats-url": true, "server": true, // given with user information

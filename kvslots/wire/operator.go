@@ -29,8 +29,10 @@ type OperatorParams struct {
 	Out      bool
 	Reason   string
 
-	Find   string // what names the pool, for kvslots.FindPool; "": Pool does
-	hashed bool   // the request names the pool by its hash, or by what stands for that
+	Find          string // what names the pool, for kvslots.FindPool; "": Pool does
+	Authorization string // the value of the header, which has a secret
+
+	hashed bool // the request names the pool by its hash, or by what stands for that
 }
 
 // find sets the pool of a request that names it by its hash, or by what stands for that.

@@ -102,6 +102,9 @@ func (r *Route) Read(from *Source, p *Params) (err error) {
 	}
 	if r.has&(queried|changing) != 0 {
 		p.Operator = new(OperatorParams)
+		if values := from.Header.Values(AuthorizationHeader); len(values) > 0 {
+			p.Operator.Authorization = values[0]
+		}
 	}
 	if r.about == aSemaphore { // the zero Kind is that of a lock
 		p.Kind = kvslots.KindSemaphore

@@ -33,6 +33,9 @@ type Lending struct {
 	// decides it; nil: every client may. It is set before the first request.
 	MayGuess func(client netip.Addr) bool
 
+	// Tokens have the names of operators, for the log. They are set before the first request.
+	Tokens *Tokens
+
 	// MaxWait is the longest wait that the store grants, for answers to name; 0 means
 	// kvslots.DefaultMaxWait. It is set before the first request.
 	MaxWait time.Duration

@@ -160,5 +160,9 @@ func (c *Call) logVerb(s *Service, message string, attrs ...slog.Attr) {
 	if c.Request != nil {
 		trace = c.Trace()
 	}
-	trace.Log(s.Log, slog.LevelInfo, message, append([]slog.Attr{slog.String("pool_hash", c.Operator.Pool.Hash())}, attrs...)...)
+	attrs = append([]slog.Attr{slog.String("pool_hash", c.Operator.Pool.Hash())}, attrs...)
+	if token := s.Lending.Tokens.Named(c.Operator.Authorization); token != nil {
+		attrs = append(attrs, slog.String("operator", token.Name))
+	}
+	trace.Log(s.Log, slog.LevelInfo, message, attrs...)
 }

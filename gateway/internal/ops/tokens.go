@@ -12,7 +12,22 @@ import (
 // Tokens are the bearer tokens that clients may send: one, or two while the old one is
 // being replaced, and those of readers, who change nothing. It is safe for concurrent use. A nil
 // *Tokens requires none.
-type Tokens struct{ all, readers atomic.Pointer[hashes] }
+type Tokens struct {
+	all, readers atomic.Pointer[hashes]
+	named        atomic.Pointer[[]namedHash]
+}
+
+// NamedToken is the token of one operator. The log names it when it changes something.
+type NamedToken struct {
+	Name, Token string
+	ReadOnly    bool
+}
+
+// namedHash has the hash of a token in its place.
+type namedHash struct {
+	NamedToken
+	hash [sha256.Size]byte
+}
 
 // hashes of tokens have equal lengths, so that a comparison takes the same time for every token.
 type hashes [][sha256.Size]byte
@@ -50,8 +65,36 @@ func (t *Tokens) Replace(tokens ...string) { t.all.Store(hashesOf(tokens)) }
 // if there are other tokens.
 func (t *Tokens) ReplaceReaders(tokens ...string) { t.readers.Store(hashesOf(tokens)) }
 
+// ReplaceNamed replaces the tokens with names for all later requests.
+func (t *Tokens) ReplaceNamed(tokens ...NamedToken) {
+	var named []namedHash
+	for _, token := range tokens {
+		hash := sha256.Sum256([]byte(token.Token))
+		token.Token = ""
+		named = append(named, namedHash{token, hash})
+	}
+	t.named.Store(&named)
+}
+
+// Named returns the token with a name that a request with the given value of the Authorization
+// header has, or nil.
+func (t *Tokens) Named(authorization string) (found *NamedToken) {
+	if t == nil || t.named.Load() == nil {
+		return nil
+	}
+	got := sha256.Sum256([]byte(bearerToken(authorization)))
+	for _, known := range *t.named.Load() {
+		if subtle.ConstantTimeCompare(got[:], known.hash[:]) == 1 {
+			found = &known.NamedToken
+		}
+	}
+	return found
+}
+
 // Required reports whether clients must send a token.
-func (t *Tokens) Required() bool { return t != nil && len(*t.all.Load()) > 0 }
+func (t *Tokens) Required() bool {
+	return t != nil && (len(*t.all.Load()) > 0 || t.named.Load() != nil && len(*t.named.Load()) > 0)
+}
 
 // Accept reports whether the gateway may serve any request with the given value of the
 // Authorization header, "Bearer <token>". If no token is required, it may serve every
@@ -65,10 +108,11 @@ func (t *Tokens) Access(authorization string) wire.Access {
 	}
 	got := sha256.Sum256([]byte(bearerToken(authorization)))
 	full, read := t.all.Load().contain(got), t.readers.Load().contain(got)
+	named := t.Named(authorization)
 	switch {
-	case full:
+	case full, named != nil && !named.ReadOnly:
 		return wire.AccessFull
-	case read:
+	case read, named != nil:
 		return wire.AccessRead
 	}
 	return wire.AccessNone

@@ -26,15 +26,37 @@ func openAccess(s *settings.Serve) (*access, error) {
 	if certs != nil {
 		a.files = append(a.files, newReloadable("tls-cert", certs.load))
 	}
+	if s.Token.Given() || s.Operators.Given() {
+		a.tokens = gateway.NewTokens()
+	}
 	if s.Token.Given() {
-		a.tokens = gateway.NewTokens(s.Token.All()...)
+		a.tokens.Replace(s.Token.All()...)
 		a.follow(settings.TokenFileFlag, s.Token, a.tokens.Replace)
+	}
+	if s.Operators.Given() {
+		operators := s.Operators
+		a.replaceOperators(operators.All())
+		a.files = append(a.files, newReloadable(settings.TokensFileFlag, func() (bool, error) {
+			changed, err := operators.Reload()
+			if changed {
+				a.replaceOperators(operators.All())
+			}
+			return changed, err
+		}))
 	}
 	if s.ReadToken.Given() {
 		a.tokens.ReplaceReaders(s.ReadToken.All()...)
 		a.follow(settings.ReadTokenFileFlag, s.ReadToken, a.tokens.ReplaceReaders)
 	}
 	return a, nil
+}
+
+func (a *access) replaceOperators(all []settings.Operator) {
+	var tokens []gateway.NamedToken
+	for _, o := range all {
+		tokens = append(tokens, gateway.NamedToken(o))
+	}
+	a.tokens.ReplaceNamed(tokens...)
 }
 
 // follow replaces tokens when the content of their file changes.

@@ -85,6 +85,7 @@ func (s *server) run(stop, hurry context.Context) (err error) {
 	if s.access, err = openAccess(s.settings); err != nil {
 		return err
 	}
+	s.lending.Tokens = s.access.tokens
 	defer startReloader(s.access.files, s.manager, s.log)()
 	ln, err := net.Listen("tcp", s.settings.HTTPAddr) // before NATS, since it fails more often
 	if err != nil {

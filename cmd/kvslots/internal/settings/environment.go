@@ -67,7 +67,7 @@ func (e Environment) Unknown(program *cobra.Command) []string {
 // credential matches the environment variables of kvslots that hold a secret, or the
 // name of a file with one. It matches by the last words of the name, so that it also
 // covers flags that are added later. KVSLOTS_…_NKEYS are public keys.
-var credential = regexp.MustCompile(`^KVSLOTS_.*(TOKEN|PASSWORD|SECRET|CREDS|NKEY|USER|TLS_KEY)(_FILE)?$`)
+var credential = regexp.MustCompile(`^KVSLOTS_.*(TOKENS?|PASSWORD|SECRET|CREDS|NKEY|USER|TLS_KEY)(_FILE)?$`)
 
 // WithoutSecrets returns the environment that "run" passes on to its command: without
 // the credentials of kvslots, and without URLs that contain user information.

@@ -27,7 +27,7 @@ const withSecret = "kvslots_with_secret"
 // every user of the machine, who could replace the secret. Files that every user may read are
 // common where a supervisor mounts them for one process alone.
 func WritableSecrets(flags *pflag.FlagSet) (names []string) {
-	for _, name := range []string{configFlag, TokenFileFlag, ReadTokenFileFlag, "tls-key", "nats-creds", "nats-nkey", "nats-tls-key"} {
+	for _, name := range []string{configFlag, TokenFileFlag, ReadTokenFileFlag, TokensFileFlag, "tls-key", "nats-creds", "nats-nkey", "nats-tls-key"} {
 		flag := flags.Lookup(name)
 		if flag.Value.String() == "" || name == configFlag && flag.Annotations[withSecret] == nil {
 			continue

@@ -24,6 +24,7 @@ type Serve struct {
 	TLS           ServerTLS
 	Token         Token
 	ReadToken     Token // of clients that change nothing
+	Operators     Operators
 	httpInsecure  bool
 	httpRateLimit float64 // requests a second
 	httpRateBurst int
@@ -114,6 +115,7 @@ func (s *Serve) AddFlags(flags *pflag.FlagSet) {
 	s.TLS.addFlags(flags)
 	s.Token.addFlags(flags, "bearer token that HTTP requests must have, and the first request of a connection at --tcp-addr")
 	s.ReadToken.addFlags(flags, "another bearer token, of clients that may read what operators read, statistics and metrics, and change nothing")
+	flags.StringVar(&s.Operators.path, TokensFileFlag, "", "file with more bearer tokens, whose names the log has: a line NAME read TOKEN, or NAME admin TOKEN, for each")
 	flags.BoolVar(&s.httpInsecure, "http-insecure", s.httpInsecure, "accept every HTTP client, including those on other machines")
 	flags.Var(Decimal(&s.httpRateLimit, 0.001, 1e6), "http-rate-limit", "HTTP requests a second from each client address; 0 means no limit")
 	flags.Var(Number(&s.httpRateBurst, 0, 1e6), "http-rate-burst", "HTTP requests from each client address at once; 0 means twice --http-rate-limit, which is rounded up to a whole number first")

@@ -20,10 +20,11 @@ func (s *Serve) check(flags *pflag.FlagSet, stdin io.Reader) error {
 	} else {
 		found.add(s.checkExternal(flags))
 	}
-	found.when(s.ReadToken.Given() && !s.Token.Given(), "--read-token needs --auth-token or --auth-token-file: without one every client may change everything")
+	found.when(s.ReadToken.Given() && !s.Token.Given() && !s.Operators.Given(), "--read-token needs --auth-token or --auth-token-file: without one every client may change everything")
 	found.when(s.Token.file == "-" && s.ReadToken.file == "-", "--auth-token-file and --read-token-file cannot both be standard input")
 	found.add(s.Token.load(flags, stdin))
 	found.add(s.ReadToken.load(flags, stdin))
+	found.add(s.Operators.load())
 	if flags.Changed(replicasFlag) {
 		s.Replicas = s.store.Replicas
 	}
@@ -54,7 +55,9 @@ func (s *Serve) checkTCP(flags *pflag.FlagSet) error {
 
 // controlsAccess reports whether clients over HTTP and TCP must authenticate. TLS without client
 // certificates encrypts, and accepts every client.
-func (s *Serve) controlsAccess() bool { return s.Token.Given() || s.TLS.clientCA != "" }
+func (s *Serve) controlsAccess() bool {
+	return s.Token.Given() || s.Operators.Given() || s.TLS.clientCA != ""
+}
 
 const replicasFlag = "replicas"
 

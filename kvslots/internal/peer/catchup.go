@@ -51,6 +51,13 @@ func (f *feed) dueNow() {
 	}
 }
 
+// checkSeen begins a catch-up if the view has not shown a refresh of the presence for too long.
+func (f *feed) checkSeen() {
+	if f.mode == live && f.k.now.Sub(f.k.self.sentAt) > unseenLimit {
+		f.catchUp(true)
+	}
+}
+
 // catchUp orders a reading: now if atOnce is set, and otherwise after readingRetry.
 func (f *feed) catchUp(atOnce bool) {
 	from := uint64(0)

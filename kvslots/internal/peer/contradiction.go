@@ -34,6 +34,15 @@ func (f *feed) contradicted(why string) {
 	f.k.timers.start(&f.retry, next)
 }
 
+// disagrees handles a refusal which names another revision of a key than the view holds.
+func (f *feed) disagrees(key entry.Key, revision uint64) {
+	if latest, _ := f.k.view.Latest(key); f.mode == loading && revision < latest { // the stream has lost what was loaded, and would refuse each refresh
+		f.catchUp(false)
+		return
+	}
+	f.suspect(key)
+}
+
 // suspect handles an answer about a key that disagrees with the view. The view is checked.
 // If such answers still come after that, and on a replicated stream for as long as a deposed
 // leader may give them, the view is built anew. Without this peer's presence the check cannot

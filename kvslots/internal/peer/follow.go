@@ -2,6 +2,7 @@ package peer
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
@@ -68,7 +69,24 @@ func (f *follow) over() error {
 	return nil
 }
 
-// tellAll answers the calls that follow one of the leases of slots, if that has ended.
+// applied answers the calls whose lease or session an entry has ended. before is the lease that a slot
+// had.
+func (p *follows) applied(e *entry.Entry, before entry.Hash) {
+	switch e.Key.Kind {
+	case entry.Slot:
+		p.tell(before, e.Cause)
+	case entry.Session:
+		if s := p.view.Session(e.Key.Session); s != nil && e.Marker {
+			p.tellAll(slices.Values(s.Slots))
+			p.tell(s.ID, entry.NoCause)
+		}
+	case entry.Config:
+		if pool := p.view.Pool(e.Key.Pool); pool != nil {
+			p.tellAll(pool.Slots)
+		}
+	}
+}
+
 func (p *follows) tellAll(slots iter.Seq[*rules.Slot]) {
 	if len(p.byHash) > 0 {
 		for s := range slots {
@@ -79,9 +97,6 @@ func (p *follows) tellAll(slots iter.Seq[*rules.Slot]) {
 
 // tell answers the calls that follow a lease, or a session, if that has ended.
 func (p *follows) tell(of entry.Hash, cause entry.Cause) {
-	if p.feed.mode != live {
-		return
-	}
 	for _, f := range p.byHash[of] {
 		if f.over() != nil {
 			f.cause = cause

@@ -3,7 +3,6 @@ package peer
 import (
 	"bytes"
 	"errors"
-	"slices"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
@@ -145,9 +144,6 @@ func (w *work) applied(e *entry.Entry, before holder, own bool) {
 		if e.Slot.Session != before.session {
 			p.enqueued.changed(e.Key.Pool, e.Slot.Session)
 		}
-		if before.lease != e.Slot.Lease {
-			p.follows.tell(before.lease, e.Cause)
-		}
 	case entry.Ticket:
 		p.pools.noteTicket(e)
 		p.enqueued.changed(e.Key.Pool, e.Key.Session)
@@ -157,14 +153,11 @@ func (w *work) applied(e *entry.Entry, before holder, own bool) {
 			p.pools.markAll()
 		}
 		if s := p.view.Session(e.Key.Session); s != nil && e.Marker {
-			p.follows.tellAll(slices.Values(s.Slots))
-			p.follows.tell(s.ID, entry.NoCause)
 			p.pools.peerGone(s)
 		}
-	case entry.Config:
-		if pool := p.view.Pool(e.Key.Pool); pool != nil {
-			p.follows.tellAll(pool.Slots)
-		}
+	}
+	if p.feed.mode == live {
+		p.follows.applied(e, before.lease)
 	}
 }
 

@@ -96,7 +96,7 @@ func (s *presence) settled(r resolution) {
 	switch {
 	case r.result == written:
 		s.shown = s.current.order
-		if s.k.feed.mode != loading && s.wasQuiet() {
+		if s.wasQuiet() {
 			s.k.view.Postpone(s.k.now)
 		}
 		s.confirm(s.current.begun)
@@ -114,9 +114,7 @@ func (s *presence) settled(r resolution) {
 
 func (s *presence) refreshAt(at Instant) {
 	s.timer.fire = func() {
-		if s.k.feed.mode == live && s.k.now.Sub(s.sentAt) > unseenLimit {
-			s.k.feed.catchUp(true)
-		}
+		s.k.feed.checkSeen()
 		s.refresh()
 	}
 	s.k.timers.start(&s.timer, at)

@@ -83,7 +83,10 @@ func (p *sessions) park(c *call, a Answer) bool {
 
 // unpark delivers an answer that park has kept. The ttl of a lease begins only now.
 func (c *call) unpark() {
-	c.k.Told(c.parked, c.k.now)
+	if !c.k.promiseAnew(c.parked) {
+		c.k.takeBack(c.parked)
+		*c.parked = Answer{Err: ErrUnavailable}
+	}
 	c.deliver(*c.parked)
 }
 
@@ -132,7 +135,7 @@ func (ss *sessionState) attend() {
 		ss.forget()
 		return
 	}
-	if ss.s.feed.mode != live || ss.s.writes.isWriting(rules.SessionKey(ss.id)) {
+	if ss.s.writes.isWriting(rules.SessionKey(ss.id)) {
 		due = max(due, ss.s.now.Add(tau/8))
 	}
 	if due > ss.s.now {

@@ -25,19 +25,26 @@ type grantBasis struct {
 // live.
 func (k *kernel) Told(a *Answer, now Instant) {
 	k.now = now
+	if !k.promiseAnew(a) {
+		k.Untold(a, ErrUnavailable, now)
+	}
+}
+
+// promiseAnew restarts the ttl of a lease that is told now. It returns false if less than a second is left.
+func (k *kernel) promiseAnew(a *Answer) bool {
 	g := a.Grant.basis
 	if a.Err != nil || g.revision == 0 {
-		return
+		return true
 	}
-	ttl := remainingTTL(g.ttl, now.Sub(g.sent))
+	ttl := remainingTTL(g.ttl, k.now.Sub(g.sent))
 	if ttl < time.Second {
-		k.Untold(a, ErrUnavailable, now)
-		return
+		return false
 	}
 	if s := g.slot(k); s != nil && !g.resumed { // otherwise the stream says when it ends
-		k.view.EndAt(s, g.revision, now.Add(ttl))
+		k.view.EndAt(s, g.revision, k.now.Add(ttl))
 	}
-	a.Grant.TTL, a.Grant.At = ttl, now
+	a.Grant.TTL, a.Grant.At = ttl, k.now
+	return true
 }
 
 // Untold records that a caller will get the error why in place of the answer. It purges
@@ -46,6 +53,7 @@ func (k *kernel) Untold(a *Answer, why error, now Instant) {
 	k.now = now
 	k.takeBack(a)
 	*a = Answer{Call: a.Call, Err: why}
+	k.advance()
 }
 
 // takeBack purges the lease of an answer that its caller does not get, once a live view
@@ -63,16 +71,11 @@ func (k *kernel) takeBack(a *Answer) {
 	if g.keyed && g.slot(k) != nil { // otherwise a repeat has written it again, and may have told its caller
 		put(&k.untold, g.lease, struct{}{})
 	}
-	purge := func() {
+	k.reads.whenLive(func() {
 		if s := g.slot(k); s != nil {
 			k.writes.discard(g.key, s.Revision, nil)
 		}
-	}
-	if k.feed.mode == live {
-		purge()
-	} else {
-		k.reads.whenLive(purge)
-	}
+	})
 }
 
 // purgeUntold purges a slot that was written again for a repeat whose caller has gone, if no

@@ -261,10 +261,8 @@ func (w *write) conflict(revision uint64) {
 	case !taken && revision != latest && (suspected || revision == 0 && k.view.MarkerOld(w.msg.Key, k.now)):
 		k.view.Found(w.msg.Key, revision, k.now)
 		w.settle(resolution{result: refused, learnt: true})
-	case k.feed.mode == loading && revision < latest: // the stream has lost what was loaded, and would refuse each refresh
-		k.feed.catchUp(false)
 	default: // of a leader that is behind, or of another stream
-		k.feed.suspect(w.msg.Key)
+		k.feed.disagrees(w.msg.Key, revision)
 		w.retry(2 * notNowPause)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
@@ -205,5 +206,22 @@ func served(t *testing.T, s *Store, origin string) (end func()) {
 		mustReturn(t, s, pool, lease)
 		must(s.EndSession(ctx, id))
 		must(s.Delete(ctx, pool))
+	}
+}
+
+// The hashes of addresses in a backup do not tell the addresses.
+func TestOriginsOfBuckets(t *testing.T) {
+	var hashes []entry.Hash
+	srv := natstest.Start(t, "")
+	for _, srv := range []*natstest.Server{srv, srv, natstest.Start(t, "")} {
+		s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close(context.Background()) })
+		hashes = append(hashes, s.originHash("198.51.100.1"))
+	}
+	if hashes[0] != hashes[1] || hashes[0] == hashes[2] || hashes[0] == entry.HashOf(entry.OfOrigin, "198.51.100.1") {
+		t.Errorf("the hashes of an origin at two stores of a bucket, and at another bucket: %v", hashes)
 	}
 }

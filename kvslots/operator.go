@@ -37,7 +37,7 @@ func (s *Store) TakeOut(ctx context.Context, pool PoolRef, out OutOfService, opt
 	if err := s.checkRoom(ctx); err != nil {
 		return State{}, err
 	}
-	return s.setOut(ctx, peer.SetOut{Pool: pool.hash, Origin: originHash(o.Origin), Out: entry.Out(out)})
+	return s.setOut(ctx, peer.SetOut{Pool: pool.hash, Origin: s.originHash(o.Origin), Out: entry.Out(out)})
 }
 
 // PutBack puts a position, or with WholePool a pool, back into service. That is no error if it

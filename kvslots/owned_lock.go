@@ -64,7 +64,7 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait tim
 	}
 	a, err := s.bucket.Do(ctx, peer.Acquire{
 		Resource: peer.Resource{Pool: ownedHash(name), Dialect: ownedDialect, Name: name, Lock: true, Limit: 1},
-		Lease:    randomHash(), Owner: owner, Origin: originHash(o.Origin), TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),
+		Lease:    randomHash(), Owner: owner, Origin: s.originHash(o.Origin), TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),
 		Request: requestHash(owner, o.RequestKey), Label: o.Label,
 	})
 	if err != nil {

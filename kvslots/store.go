@@ -154,7 +154,7 @@ func (s *Store) newBorrow(ids *leaseIDs, ttl, wait time.Duration, o *Options) pe
 	ids.lease = uuid.New()
 	r := peer.Borrow{
 		Pool: poolHash(*ids.pool), LeaseOf: ids.hashOfClaim,
-		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: o.Label, Origin: originHash(o.Origin),
+		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: o.Label, Origin: s.originHash(o.Origin),
 		Request: requestHash(string(ids.pool[:]), ids.key),
 	}
 	r.Lease, r.Nonce = ids.hashOfClaim(0)
@@ -268,7 +268,7 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int, opts ..
 		return State{}, err
 	}
 	request := peer.Register{
-		Pool: poolHash(pool), Count: count, Origin: originHash(o.Origin), Request: requestHash("register "+string(pool[:]), o.RequestKey),
+		Pool: poolHash(pool), Count: count, Origin: s.originHash(o.Origin), Request: requestHash("register "+string(pool[:]), o.RequestKey),
 		Title: o.Name,
 	}
 	hidden.Clear(&pool)

@@ -1,12 +1,15 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -33,5 +36,24 @@ func report(w io.Writer, asJSON bool, body any, text string) error {
 		_, err := fmt.Fprintln(w, text)
 		return err
 	}
-	return json.NewEncoder(w).Encode(body)
+	line, err := wire.Encode(body)
+	if err == nil {
+		_, err = w.Write(append(escapeHidden(line), '\n'))
+	}
+	return err
+}
+
+// escapeHidden escapes what a terminal would obey, or not show, in JSON: control characters beyond
+// those that JSON escapes anyway, and those of no width or that change the direction of text.
+func escapeHidden(line []byte) (escaped []byte) {
+	for _, c := range string(line) {
+		if c < 0x7f || unicode.IsPrint(c) && !kvslots.IsHidden(c) {
+			escaped = utf8.AppendRune(escaped, c)
+			continue
+		}
+		for _, half := range utf16.Encode([]rune{c}) {
+			escaped = fmt.Appendf(escaped, `\u%04x`, half)
+		}
+	}
+	return escaped
 }

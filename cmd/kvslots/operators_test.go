@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -316,8 +317,9 @@ func TestLongLists(t *testing.T) {
 // What others have written reaches no terminal as control characters.
 func TestHostileTexts(t *testing.T) {
 	const hostile = `\u001b]0;x\u0007\u202e\t\n\u009b2J`
+	var hash atomic.Value
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := `{"hash":"` + strings.Repeat("a", 32) + `","type":"pool","name":"` + hostile + `","count":2,"in_use":1,"available":0,"waiting":1,"paused":true,"pause_reason":"` + hostile + `"`
+		answer := `{"hash":"` + hash.Load().(string) + `","type":"pool","name":"` + hostile + `","count":2,"in_use":1,"available":0,"waiting":1,"paused":true,"pause_reason":"` + hostile + `"`
 		switch {
 		case r.URL.Path == "/v1/pools":
 			answer = `{"pools":[` + answer + `}]`
@@ -329,10 +331,28 @@ func TestHostileTexts(t *testing.T) {
 		fmt.Fprint(w, answer+"}")
 	}))
 	defer server.Close()
-	for _, args := range [][]string{{"ls"}, {"top", "--once"}, {"holders", pool}, {"line", pool}, {"inspect", pool}, {"evict", pool, "--position", "0", "--fence", "7"}} {
-		code, out, stderr := call(t, noEnv, append(args, "--server", server.URL)...)
-		if code != 0 || !strings.Contains(out, `"\x1b]0;x\a\u202e\t\n\u009b2J"`) || strings.ContainsAny(out, "\x1b\a\u202e\t\u009b") {
-			t.Errorf("%v: exit code %d, %q %s", args, code, out, stderr)
+	good := strings.Repeat("a", 32)
+	for _, c := range []struct {
+		hash, flag, printed string
+		code                int
+	}{
+		{good, "", `"\x1b]0;x\a\u202e\t\n\u009b2J"`, exitDone},
+		{good, "--json", `"` + hostile + `"`, exitDone},
+		{hostile, "", "", exitFailed},
+	} {
+		hash.Store(c.hash)
+		for _, args := range [][]string{{"ls"}, {"top", "--once"}, {"holders", pool}, {"line", pool}, {"inspect", pool}, {"evict", pool, "--position", "0", "--fence", "7"}} {
+			args := append(args, "--server", server.URL)
+			if c.flag != "" {
+				args = append(args, c.flag)
+			}
+			code, out, stderr := call(t, noEnv, args...)
+			if args[0] == "evict" && c.hash == hostile { // names no hash
+				continue
+			}
+			if code != c.code || !strings.Contains(out, c.printed) || strings.ContainsAny(out, "\x1b\a\u202e\t\u009b") {
+				t.Errorf("%v: exit code %d, %q %s", args, code, out, stderr)
+			}
 		}
 	}
 }

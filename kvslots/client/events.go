@@ -134,9 +134,12 @@ func (x *Watcher) read(ctx context.Context) (events []kvslots.Event, err error) 
 	defer context.AfterFunc(ctx, x.cancel)()
 	silence := time.AfterFunc(eventSilence, x.cancel)
 	defer silence.Stop()
-	id, data := uint64(0), ""
+	id, data, size := uint64(0), "", 0
 	for x.lines.Scan() {
 		silence.Reset(eventSilence)
+		if size += len(x.lines.Bytes()); size > maxAnswer {
+			return nil, ErrNotUnderstood
+		}
 		name, value, _ := strings.Cut(x.lines.Text(), ":")
 		value = strings.TrimPrefix(value, " ")
 		switch name {

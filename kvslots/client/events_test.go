@@ -158,3 +158,41 @@ func TestWatchGoesOn(t *testing.T) {
 		t.Errorf("asked for events after %q", got)
 	}
 }
+
+// A gateway that is none can fill no client's memory: by an answer, or by events without an ID.
+func TestAnswersAreBounded(t *testing.T) {
+	var sent atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		line := []byte(strings.Repeat("x", 1<<10) + "\n")
+		if r.URL.Path == wire.EventsPath {
+			w.Header().Set("Content-Type", "text/event-stream")
+			line = append([]byte(`data: {"type":"granted","at":"2026-11-23T19:00:00.104Z","label":"`), strings.Repeat("x", 1<<10)+"\"}\n\n"...)
+		}
+		for r.Context().Err() == nil {
+			n, _ := w.Write(line)
+			sent.Add(int64(n))
+		}
+	}))
+	defer srv.Close()
+	c, err := client.Dial(t.Context(), srv.URL, client.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, _, err := c.ReadPools(t.Context(), kvslots.PoolQuery{Max: 1}); !errors.Is(err, client.ErrNotUnderstood) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	w := c.Watch(0)
+	defer w.Close()
+	sent.Store(0)
+	go func() {
+		for sent.Load() < 32<<20 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel() // the stream was opened again, so that more than 16 MiB were sent
+	}()
+	if events, err := w.Next(ctx); len(events) > 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d events, %v", len(events), err)
+	}
+}

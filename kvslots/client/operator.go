@@ -34,7 +34,11 @@ func (c *Client) ReadPool(ctx context.Context, pool kvslots.PoolRef, page kvslot
 	if err := c.ask(ctx, r.request(), &answer); err != nil {
 		return kvslots.PoolDetail{}, err
 	}
-	return answer.Detail(), nil
+	detail := answer.Detail()
+	if detail.Hash == "" {
+		return kvslots.PoolDetail{}, ErrNotUnderstood
+	}
+	return detail, nil
 }
 
 // ReadPools is like Store.ReadPools, but PoolStats.OutList has the pool alone, if it is paused:
@@ -62,6 +66,9 @@ func (c *Client) ReadPools(ctx context.Context, q kvslots.PoolQuery) (pools []kv
 	}
 	for i := range answer.Pools {
 		pools = append(pools, answer.Pools[i].Stats())
+		if pools[i].Hash == "" {
+			return nil, "", ErrNotUnderstood
+		}
 	}
 	return pools, answer.Next, nil
 }

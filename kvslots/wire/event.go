@@ -92,7 +92,7 @@ func NewEvent(e *kvslots.Event) Event {
 // know, and for one that is malformed.
 func (w *Event) Event() (e kvslots.Event, ok bool) {
 	at, err := time.Parse(eventTime, w.At)
-	if err != nil || !slices.Contains(kvslots.EventTypes, kvslots.EventType(w.Type)) {
+	if err != nil || w.Hash != hashOrNone(w.Hash) || !slices.Contains(kvslots.EventTypes, kvslots.EventType(w.Type)) {
 		return e, false
 	}
 	e = kvslots.Event{Type: kvslots.EventType(w.Type), ID: w.ID, Time: at, Hash: w.Hash, Name: w.Name, Fence: w.Fence}

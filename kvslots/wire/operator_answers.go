@@ -199,11 +199,19 @@ func NewInspection(id uuid.UUID, p *kvslots.PoolStats) Inspection {
 	return answer
 }
 
+// hashOrNone returns a hash, or "" for another text: clients print what a gateway has sent as one.
+func hashOrNone(text string) string {
+	if _, err := kvslots.ByHash(text); err != nil {
+		return ""
+	}
+	return text
+}
+
 // Stats returns what an answer describes. An answer that lists no positions out of service has
 // none but that of a paused pool.
 func (i *PoolInfo) Stats() kvslots.PoolStats {
 	p := kvslots.PoolStats{
-		Hash: i.Hash, Name: i.Name, Owned: i.Dialect != "", OldestWait: ofSeconds(i.OldestWait), Expired: i.Expired, OutCount: i.Out,
+		Hash: hashOrNone(i.Hash), Name: i.Name, Owned: i.Dialect != "", OldestWait: ofSeconds(i.OldestWait), Expired: i.Expired, OutCount: i.Out,
 		State: PoolState{i.Count, i.InUse, i.Available, i.Waiting}.State(),
 	}
 	switch i.Type {

@@ -84,6 +84,7 @@ type gateway struct {
 	process *exec.Cmd
 	ended   chan struct{}
 	addr    string
+	tcp     string // of --tcp-addr
 	data    string // "": it uses nats
 	nats    string // the URL of its NATS server
 	flags   []string
@@ -117,7 +118,7 @@ func (g *gateway) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.ended = make(chan struct{})
-	type listeners struct{ Message, HTTP string }
+	type listeners struct{ Message, HTTP, TCP string }
 	listening := make(chan listeners, 1)
 	go func() {
 		defer close(g.ended)
@@ -133,7 +134,7 @@ func (g *gateway) start(t *testing.T) {
 	if !ok {
 		t.Fatal("the gateway has ended")
 	}
-	g.addr = at.HTTP
+	g.addr, g.tcp = at.HTTP, at.TCP
 }
 
 // kill ends the process as a crash does.

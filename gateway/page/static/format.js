@@ -71,7 +71,15 @@ export const number = (n) => n.toLocaleString('en-US');
  * Returns how the page names a pool.
  * @param {{hash: string, name?: string, key?: string}} pool
  */
-export const nameOf = (pool) => pool.key ?? pool.name ?? `${pool.hash.slice(0, 12)}…`;
+export const nameOf = (pool) => isolated(pool.key ?? pool.name ?? `${pool.hash.slice(0, 12)}…`);
+
+/**
+ * Returns a text of a client for a place in another one, whose order a text from right to left would
+ * change otherwise.
+ * @param {string} text
+ * @returns {string}
+ */
+export const isolated = (text) => (/[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u.test(text) ? `\u2068${text}\u2069` : text);
 
 const maxCells = 24;
 

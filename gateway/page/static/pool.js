@@ -3,7 +3,7 @@
 
 import { ask, Refusal } from './api.js';
 import { Chart } from './chart.js';
-import { byID, duration, element, nameOf, number, setText, showCells, showPages, showRows } from './format.js';
+import { byID, duration, element, isolated, nameOf, number, setText, showCells, showPages, showRows } from './format.js';
 import { verbsOfPool, verbsOfSlot } from './verbs.js';
 
 /** @typedef {import('./api.js').Detail} Detail */
@@ -86,7 +86,7 @@ export class PoolView {
     setText(byID('pool-kind'), this.pool ? pool.type : 'unknown');
     const paused = byID('paused');
     paused.hidden = !pool.paused;
-    setText(paused, `Paused: no slot is lent. ${pool.pause_reason ?? ''}`);
+    setText(paused, `Paused: no slot is lent. ${isolated(pool.pause_reason ?? '')}`);
     showFacts(pool);
     this.slots = slotsOf(pool, this.slotPages.length === 1 && !pool.next_from);
     const verbs = this.admin && !this.missing;
@@ -263,8 +263,8 @@ function updateSlot(row, slot, view) {
   const [position, label, age, ends, fence, verb] = row.children;
   const { lease, out } = slot;
   setText(position, String(slot.position));
-  const state = out === undefined ? '' : `out of service${out ? `: ${out}` : ''}`;
-  setText(label, [lease ? lease.label || '(no label)' : state ? '' : 'free', state].filter(Boolean).join(' — '));
+  const state = out === undefined ? '' : `out of service${out ? `: ${isolated(out)}` : ''}`;
+  setText(label, [lease ? isolated(lease.label) || '(no label)' : state ? '' : 'free', state].filter(Boolean).join(' — '));
   row.classList.toggle('free', !lease && out === undefined);
   row.classList.toggle('out', out !== undefined);
   label.classList.toggle('unlabelled', lease?.label === '');

@@ -3,7 +3,7 @@
 // after a confirmation that names what the user has clicked.
 
 import { ask, Refusal } from './api.js';
-import { byID, element, nameOf, setText } from './format.js';
+import { byID, element, isolated, nameOf, setText } from './format.js';
 
 /** @typedef {import('./pool.js').PoolView} PoolView */
 /** @typedef {{label: string, value: string, number?: [min: number, max: number]}} Field */
@@ -54,7 +54,7 @@ export function verbsOfPool(target, view) {
 export function verbsOfSlot(view, { position, lease, out }) {
   const buttons = [];
   if (lease) {
-    const holder = lease.label || 'its holder, who gave no label';
+    const holder = isolated(lease.label) || 'its holder, who gave no label';
     buttons.push(button('Evict…', view, () => ({
       title: `End the lease of slot ${position}`,
       text: `The lease with the fence ${lease.fence}, of ${holder}, ends at once, and the slot is lent to the next borrower. The holder may still be at work: check the fence where it writes.`,

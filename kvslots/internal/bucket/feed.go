@@ -105,6 +105,10 @@ func (f *feed) subscribe(ctx context.Context, subject string) error {
 	return err
 }
 
+// Random returns a text that is the same for all peers of the bucket, and that no other bucket has.
+// It is a part of the stream's configuration.
+func (b *Bucket) Random() string { return *b.feed.subject.Load() }
+
 // missesFeed reports whether the feed has delivered nothing for at least d, although a write
 // was written.
 func (b *Bucket) missesFeed(d time.Duration) (misses bool) {

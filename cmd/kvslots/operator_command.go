@@ -73,18 +73,7 @@ func newTargetCommand(env settings.Environment, use, short, long string, others 
 		},
 		func(ctx context.Context, o *operatorCommand, args []string) error {
 			named := len(args) - len(others) // 1 if <pool> was given
-			pool, text, err := o.pool(args[:named])
-			if err != nil {
-				return err
-			}
-			return o.with(func(from *lender) error {
-				if text != "" {
-					if pool, err = from.find(ctx, text); err != nil {
-						return err
-					}
-				}
-				return do(ctx, &target{operatorCommand: o, from: from, pool: pool}, args[named:])
-			})
+			return o.withTarget(ctx, args[:named], func(t *target) error { return do(ctx, t, args[named:]) })
 		})
 	command.ValidArgsFunction = completeNames(env, at, "pool", "lock", "semaphore")
 	_ = command.RegisterFlagCompletionFunc("key", completeNames(env, at, "lock", "semaphore"))
@@ -99,6 +88,23 @@ func (o *operatorCommand) with(do func(from *lender) error) error {
 	}
 	defer from.Close()
 	return do(from)
+}
+
+// withTarget connects to a gateway, and calls do with what is named in args, by --key, or else in the
+// environment.
+func (o *operatorCommand) withTarget(ctx context.Context, args []string, do func(t *target) error) error {
+	pool, text, err := o.pool(args)
+	if err != nil {
+		return err
+	}
+	return o.with(func(from *lender) error {
+		if text != "" {
+			if pool, err = from.find(ctx, text); err != nil {
+				return err
+			}
+		}
+		return do(&target{operatorCommand: o, from: from, pool: pool})
+	})
 }
 
 // pool returns the pool that was given in args, by --key, or else in the environment; or a text,

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 )
@@ -19,7 +21,7 @@ func topCommand(env settings.Environment) *cobra.Command {
 	var l listing
 	every, once := time.Second, false
 	return newOperatorCommand(env, "top [--sort waiting] [--match TEXT] [--contended] [--once]", "Show pools, locks and semaphores in the terminal, live",
-		"Show the table of \"kvslots ls\" in the terminal, and read it again every --interval. Up and down choose a row; Enter opens\n"+
+		"Show the table of \"kvslots ls\" in the terminal, and read it again when something has changed, and every --interval. Up and down choose a row; Enter opens\n"+
 			"it and shows who holds its slots and who waits; Esc goes back. s changes the order, / filters by name or hash, c shows\n"+
 			"only those with borrowers in line, q ends.",
 		cobra.NoArgs,
@@ -39,7 +41,8 @@ func topCommand(env settings.Environment) *cobra.Command {
 				ctx, release := untilSignal(ctx)
 				defer release()
 				l.load()
-				return runTop(ctx, &top{reader: from, query: l.query, every: every}, tea.WithInput(o.InOrStdin()), tea.WithOutput(o.OutOrStdout()))
+				follow := func(ctx context.Context, tell func()) { from.tellChanges(ctx, tell) }
+				return runTop(ctx, &top{reader: from, query: l.query, every: every, follow: follow}, tea.WithInput(o.InOrStdin()), tea.WithOutput(o.OutOrStdout()))
 			})
 		})
 }
@@ -62,7 +65,13 @@ func runTop(ctx context.Context, m *top, options ...tea.ProgramOption) error {
 	}
 	m.take(first)
 	m.ctx = ctx
-	_, err := tea.NewProgram(m, append(options, tea.WithContext(ctx), tea.WithoutSignalHandler())...).Run()
+	program := tea.NewProgram(m, append(options, tea.WithContext(ctx), tea.WithoutSignalHandler())...)
+	stop := background.Run(func(stopped context.Context) {
+		m.follow(stopped, func() { program.Send(topChanged(true)) })
+		program.Send(topChanged(false))
+	})
+	_, err := program.Run()
+	stop()
 	m.cancel()
 	if ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) {
 		return nil
@@ -88,6 +97,9 @@ type topRead struct {
 	err    error
 }
 
+// topChanged says that something has changed, or, if false, that changes are told no more.
+type topChanged bool
+
 // topDue says that the next reading is due, after the one with this number.
 type topDue int
 
@@ -98,6 +110,7 @@ func (m *top) begin(ctx context.Context) tea.Cmd {
 	}
 	ctx, m.cancel = context.WithCancel(ctx)
 	m.number++
+	m.busy = true
 	number, query, open, reader := m.number, m.query, m.open, m.reader
 	return func() tea.Msg {
 		result := topRead{number: number}
@@ -121,8 +134,19 @@ func (m *top) begin(ctx context.Context) tea.Cmd {
 	}
 }
 
-// later returns the command that waits until the next reading is due.
+// shownAfter is how long top gathers changes before it reads them.
+const shownAfter = 100 * time.Millisecond
+
+// later returns the command that waits until the next reading is due: for long if changes are told,
+// and no time that is shown grows.
 func (m *top) later() tea.Cmd {
+	if m.told && m.open == "" && !slices.ContainsFunc(m.pools, func(p kvslots.PoolStats) bool { return p.Waiting > 0 }) {
+		return m.dueAfter(max(m.every, watchAgain))
+	}
+	return m.dueAfter(m.every)
+}
+
+func (m *top) dueAfter(d time.Duration) tea.Cmd {
 	number := m.number
-	return tea.Tick(m.every, func(time.Time) tea.Msg { return topDue(number) })
+	return tea.Tick(d, func(time.Time) tea.Msg { return topDue(number) })
 }

@@ -19,10 +19,13 @@ import (
 type top struct {
 	reader topReader
 	every  time.Duration
-	ctx    context.Context // of readings
+	follow func(ctx context.Context, tell func()) // calls tell after changes; returns if it cannot
+	told   bool                                   // changes are told
+	ctx    context.Context                        // of readings
 
 	number int                // of the last reading that was begun
 	cancel context.CancelFunc // of that reading
+	busy   bool               // it runs
 
 	query   kvslots.PoolQuery
 	typing  bool // the user types query.Match
@@ -51,8 +54,17 @@ func (m *top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, m.typed(msg)
 		}
 		return m, m.pressed(msg.String())
+	case topChanged:
+		if m.told = bool(msg); m.told {
+			return m, m.dueAfter(shownAfter)
+		}
+		return m, m.later()
 	case topDue:
-		if int(msg) == m.number {
+		switch {
+		case int(msg) != m.number:
+		case m.busy:
+			return m, m.dueAfter(shownAfter)
+		default:
 			return m, m.begin(m.ctx)
 		}
 	case topRead:
@@ -66,6 +78,7 @@ func (m *top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // take shows the result of a reading. After a failed one the last result stays.
 func (m *top) take(r topRead) {
+	m.busy = false
 	switch m.failure, m.reading = r.err, m.reading && r.err != nil; {
 	case r.err != nil:
 	case m.open != "":

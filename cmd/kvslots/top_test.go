@@ -51,6 +51,7 @@ func newTop(names ...string) (*top, *topPools) {
 		reader.list = append(reader.list, kvslots.PoolStats{Hash: kvslots.ByName(name).Hash(), Resource: kvslots.Lock(name), State: kvslots.State{Count: 1, InUse: 1}})
 	}
 	m := &top{reader: reader, every: time.Second, ctx: context.Background(), width: 100, height: 8}
+	m.follow = func(ctx context.Context, _ func()) { <-ctx.Done() }
 	m.take(m.begin(m.ctx)().(topRead))
 	return m, reader
 }
@@ -212,4 +213,19 @@ func TestTopProgram(t *testing.T) {
 	if err := runTop(t.Context(), m); !errors.Is(err, reader.fail) {
 		t.Errorf("a first reading that fails: %v", err)
 	}
+}
+
+// A change is read at once, and one that comes during a reading is read after it.
+func TestTopReadsChanges(t *testing.T) {
+	m, reader := newTop("a")
+	reader.list = append(reader.list, kvslots.PoolStats{Hash: kvslots.ByName("b").Hash(), Resource: kvslots.Lock("b")})
+	_, due := m.Update(topChanged(true))
+	_, read := m.Update(due())
+	if _, again := m.Update(topChanged(true)); again == nil || !m.busy {
+		t.Fatal("the reading does not run")
+	} else if _, later := m.Update(again()); later == nil || m.number != 2 {
+		t.Errorf("%d readings", m.number)
+	}
+	m.Update(read())
+	wantShown(t, m, "2 pools, locks and semaphores", "b ")
 }

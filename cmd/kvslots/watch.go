@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -30,55 +29,55 @@ type watched struct {
 
 func watchCommand(env settings.Environment) *cobra.Command {
 	w := watched{every: time.Second}
-	return newPoolCommand(env, "watch [<pool>]", "Print a line whenever a pool's state changes",
+	var at *settings.Gateway
+	command := newOperatorCommand(env, "watch [<pool>]", "Print a line whenever a pool's state changes",
 		"Print the state of the pool, and a line after each change, until interrupted. The gateway tells the command when\n"+
 			"something has changed; over NATS, and if the gateway cannot, the command asks every --interval. What is undone at\n"+
-			"once may not be seen. With --events print each event instead: who was granted what, who returned it, who waits.",
+			"once may not be seen. With --events print each event instead: who was granted what, who returned it, who waits.\n\n"+targetHelp,
 		arguments("[<pool>]"),
-		func(flags *pflag.FlagSet) {
+		func(o *operatorCommand, flags *pflag.FlagSet) {
+			at = &o.at
 			flags.Var(settings.Duration(&w.every, 50*time.Millisecond, time.Hour), "interval", "how often to ask")
 			flags.BoolVar(&w.events, "events", false, "print events instead of states; over HTTP only")
 			flags.StringArrayVar(&w.keys, "key", nil, "print the events of the lock or semaphore with this name, instead of a pool's; may be repeated")
 			flags.Var(settings.Number(&w.lines, 0, math.MaxInt32), "lines", "end after so many events; 0 means never")
 			flags.BoolVar(&w.all, "all", false, "print the events of all pools, locks and semaphores")
 		},
-		func(ctx context.Context, p *poolCommand, args []string) error {
+		func(ctx context.Context, o *operatorCommand, args []string) error {
 			ctx, release := untilSignal(ctx)
 			defer release()
 			if w.all || len(w.keys) > 0 {
-				return p.watchOthers(ctx, &w, args)
+				return o.watchOthers(ctx, &w, args)
 			}
-			return p.with(args, func(from *lender, pool uuid.UUID) error {
+			return o.withTarget(ctx, args, func(t *target) error {
 				if w.events {
-					return p.printEvents(ctx, from, w.lines, kvslots.ByID(pool))
+					return o.printEvents(ctx, t.from, w.lines, t.pool)
 				}
-				return p.watch(ctx, from, pool, w.every)
+				return t.watch(ctx, w.every)
 			})
 		})
+	command.ValidArgsFunction = completeNames(env, at, "pool", "lock", "semaphore")
+	return command
 }
 
 // watchOthers prints the events of what --key and --all name.
-func (p *poolCommand) watchOthers(ctx context.Context, w *watched, args []string) error {
+func (o *operatorCommand) watchOthers(ctx context.Context, w *watched, args []string) error {
 	if len(args) > 0 || w.all && len(w.keys) > 0 {
 		return settings.Usagef("give one of <pool>, --key and --all")
 	}
 	var pools []kvslots.PoolRef
 	for _, key := range w.keys {
-		if err := wire.CheckKey(key); err != nil {
-			return settings.Usagef("--key: %v", err)
+		pool, err := lockRef("--key", key)
+		if err != nil {
+			return err
 		}
-		pools = append(pools, kvslots.ByName(key))
+		pools = append(pools, pool)
 	}
-	from, err := dial(&p.at, p.ErrOrStderr())
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	return p.printEvents(ctx, from, w.lines, pools...)
+	return o.with(func(from *lender) error { return o.printEvents(ctx, from, w.lines, pools...) })
 }
 
 // printEvents prints events until ctx ends, or so many that are given. It returns an error if the gateway refuses them.
-func (p *poolCommand) printEvents(ctx context.Context, from *lender, lines int, pools ...kvslots.PoolRef) error {
+func (o *operatorCommand) printEvents(ctx context.Context, from *lender, lines int, pools ...kvslots.PoolRef) error {
 	watcher := from.Watch(0, pools...)
 	defer watcher.Close()
 	for {
@@ -95,7 +94,7 @@ func (p *poolCommand) printEvents(ctx context.Context, from *lender, lines int, 
 		}
 		for i := range events {
 			body := wire.NewEvent(&events[i])
-			if err := report(p.OutOrStdout(), p.json, body, eventLine(&events[i])); err != nil {
+			if err := report(o.OutOrStdout(), o.json, body, eventLine(&events[i])); err != nil {
 				return err
 			}
 			if lines--; lines == 0 {
@@ -134,28 +133,33 @@ const watchAgain = 15 * time.Second
 
 // watch prints the state until ctx ends. It returns an error if the pool does not exist, or
 // if the first request fails.
-func (p *poolCommand) watch(ctx context.Context, from *lender, pool uuid.UUID, every time.Duration) error {
+func (t *target) watch(ctx context.Context, every time.Duration) error {
 	told := make(chan struct{}, 1) // of changes
-	defer background.Run(func(stopped context.Context) { tellChanges(stopped, from, pool, told) })()
-	var last *poolAnswer
-	from.hint = "still trying"
+	tell := func() {
+		select {
+		case told <- struct{}{}:
+		default: // a change is told already
+		}
+	}
+	defer background.Run(func(stopped context.Context) { t.from.tellChanges(stopped, tell, t.pool) })()
+	var last *kvslots.State
+	t.from.hint = "still trying"
 	for {
-		inspected, err := from.inspect(ctx, pool)
-		answer := poolAnswer(inspected.Pool)
+		read, err := t.from.read(ctx, t.pool, kvslots.DetailPage{})
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, kvslots.ErrNoPool), err != nil && last == nil:
-			return coded(err)
+			return t.answer(err, nil, "")
 		case err != nil: // an earlier request succeeded; a later one may again
-			from.print(err)
-		case last == nil || *last != answer:
-			if err := p.answer(nil, answer); err != nil {
+			t.from.print(err)
+		case last == nil || *last != read.State:
+			last, t.from.printed = &read.State, ""
+			if err := t.answer(nil, t.state(read.State), poolAnswer(wire.NewPool([16]byte{}, read.State)).String()); err != nil {
 				return err
 			}
-			last, from.printed = &answer, ""
 		default:
-			from.printed = ""
+			t.from.printed = ""
 		}
 		select {
 		case <-ctx.Done():
@@ -167,17 +171,23 @@ func (p *poolCommand) watch(ctx context.Context, from *lender, pool uuid.UUID, e
 	}
 }
 
-// tellChanges tells when something may have changed in a pool, if the gateway can say so.
-func tellChanges(ctx context.Context, from *lender, pool uuid.UUID, told chan<- struct{}) {
-	watcher := from.Watch(0, kvslots.ByID(pool))
+// state returns the state of the pool as JSON has it: with the id if that was given.
+func (t *target) state(s kvslots.State) any {
+	if id, ok := t.pool.ID(); ok {
+		return wire.NewPool(id, s)
+	}
+	return wire.NewPoolState(s)
+}
+
+// tellChanges calls tell when something may have changed in some pools, or in any if none is given. It returns
+// when ctx ends, or the gateway tells no changes.
+func (l *lender) tellChanges(ctx context.Context, tell func(), pools ...kvslots.PoolRef) {
+	watcher := l.Watch(0, pools...)
 	defer watcher.Close()
 	for {
 		if _, err := watcher.Next(ctx); err != nil {
 			return
 		}
-		select {
-		case told <- struct{}{}:
-		default: // a change is told already
-		}
+		tell()
 	}
 }

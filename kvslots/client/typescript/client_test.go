@@ -1,6 +1,7 @@
 package typescript_test
 
 import (
+	"bytes"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -26,8 +27,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
 
 const root = "../../.."
 
-// The tests need at least version 20.10 of Node.js, which runs several at a time; the client needs 20.
-const oldestMajor, oldestMinor = 20, 10
+// The client needs at least version 20.19 of Node.js, in which CommonJS can require an ES module.
+const oldestMajor, oldestMinor = 20, 19
 
 // The client passes its tests against gateways. The package that npm would publish is built in a
 // directory of the test, with strict types, and the tests import it from there.
@@ -42,7 +43,7 @@ func TestClient(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"package.json", "package-lock.json", "tsconfig.json", "tsconfig.cjs.json", "README.md"} {
+	for _, name := range []string{"package.json", "package-lock.json", "tsconfig.json", "README.md", "CHANGELOG.md", "LICENSE"} {
 		write(t, filepath.Join(dir, name), read(t, name))
 	}
 	install(t, dir)
@@ -62,6 +63,13 @@ func TestClient(t *testing.T) {
 		"KVSLOTS_CERT=" + certificate, "KVSLOTS_KEY=" + key,
 	}
 	t.Log(run(t, dir, env, "npm", "test", "--silent"))
+}
+
+// TestLicense compares the license of the package with that of the repository.
+func TestLicense(t *testing.T) {
+	if !bytes.Equal(read(t, "LICENSE"), read(t, filepath.Join(root, "LICENSE"))) {
+		t.Error("the package's license is another one")
+	}
 }
 
 // needNode skips the test if Node.js or npm are not installed, or too old.

@@ -1,3 +1,5 @@
+import type { Holder } from "./resource.js";
+
 /** The base of all errors of this client. */
 export class KvslotsError extends Error {
   override name = "KvslotsError";
@@ -33,10 +35,12 @@ export interface Refusal {
   /** The header Kvslots-Error. For an answer without it, as that of a proxy: unavailable, rate_limited or unexpected. */
   code: string;
   /** Seconds after which to try again. */
-  retryAfter?: number;
+  retryAfter?: number | undefined;
   /** The argument that is out of range, and its range in words. */
-  field?: string;
-  range?: string;
+  field?: string | undefined;
+  range?: string | undefined;
+  /** The place in line, from 1, that a call had that was granted nothing, or would have got. */
+  place?: number | undefined;
 }
 
 /** A gateway has refused the request. Each code of the header Kvslots-Error has a subclass. */
@@ -44,12 +48,13 @@ export class RefusedError extends KvslotsError implements Refusal {
   override name = "RefusedError";
   readonly status: number;
   readonly code: string;
-  readonly retryAfter?: number;
-  readonly field?: string;
-  readonly range?: string;
+  readonly retryAfter?: number | undefined;
+  readonly field?: string | undefined;
+  readonly range?: string | undefined;
+  readonly place?: number | undefined;
   constructor(message: string, refusal: Refusal) {
     super(message);
-    ({ status: this.status, code: this.code, retryAfter: this.retryAfter, field: this.field, range: this.range } = refusal);
+    ({ status: this.status, code: this.code, retryAfter: this.retryAfter, field: this.field, range: this.range, place: this.place } = refusal);
   }
 }
 
@@ -69,7 +74,16 @@ export class NotHeldError extends RefusedError { override name = "NotHeldError";
 export class NoPositionError extends RefusedError { override name = "NoPositionError"; }
 export class OtherHolderError extends RefusedError { override name = "OtherHolderError"; }
 export class NotInLineError extends RefusedError { override name = "NotInLineError"; }
-export class NoSlotError extends RefusedError { override name = "NoSlotError"; }
+/** No slot was granted within the wait. */
+export class NoSlotError extends RefusedError {
+  override name = "NoSlotError";
+  /** The first holders, if the caller may read them. */
+  readonly heldBy: readonly Holder[];
+  constructor(message: string, refusal: Refusal, heldBy: readonly Holder[] = []) {
+    super(message, refusal);
+    this.heldBy = heldBy;
+  }
+}
 export class SessionGoneError extends RefusedError { override name = "SessionGoneError"; }
 export class LimitMismatchError extends RefusedError { override name = "LimitMismatchError"; }
 export class KeyReusedError extends RefusedError { override name = "KeyReusedError"; }

@@ -1,6 +1,7 @@
 import { isTemporary, RefusedError, UnreachableError } from "./errors.js";
 import type { Gateways } from "./gateways.js";
-import { sleep, unrefTimeout } from "./time.js";
+import { known } from "./options.js";
+import { onAbort, sleep, unrefTimeout } from "./time.js";
 
 // In milliseconds.
 /** How long a stream may be silent: gateways send a comment every 15 s. */
@@ -44,21 +45,22 @@ export interface SlotEvent {
 
 export interface PoolEventOptions {
   /** Only these types, and `starts_over`. */
-  types?: readonly EventType[];
+  types?: readonly EventType[] | undefined;
   /** The id of an event: the stream begins with what came after it. By default with what happens from now on. */
-  after?: number;
+  after?: number | undefined;
   /** Ends the stream, which rejects with its reason. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 export interface EventOptions extends PoolEventOptions {
   /** Only the pools with these hashes, and the locks and semaphores with the names `keys`, 100 in all. By default everything. */
-  pools?: readonly string[];
-  keys?: readonly string[];
+  pools?: readonly string[] | undefined;
+  keys?: readonly string[] | undefined;
 }
 
 /** Reads events, and opens the stream again when it is lost, until a request is refused for good. */
 export async function* follow(gateways: Gateways, path: string, options: EventOptions, headers?: Record<string, string>): AsyncGenerator<SlotEvent, void, undefined> {
+  known(options, "types", "after", "signal", "pools", "keys");
   const { types, pools = [], keys = [], after, signal } = options;
   const query = new URLSearchParams([...pools.map((hash) => ["pool", hash]), ...keys.map((key) => ["key", key]), ...(types ? [["type", types.join()]] : [])]).toString();
   const position = { last: after?.toString(), retry: FIRST_PAUSE };
@@ -105,8 +107,7 @@ async function* batches(lines: AsyncIterable<string>, position: { last: string |
 async function* lines(body: ReadableStream<Uint8Array>, signal?: AbortSignal): AsyncGenerator<string, void, undefined> {
   const reader = body.getReader();
   const cancel = (): void => void reader.cancel().catch(() => undefined);
-  signal?.addEventListener("abort", cancel);
-  if (signal?.aborted) cancel();
+  const unlink = onAbort(signal, cancel);
   const decoder = new TextDecoder();
   let rest = "";
   try {
@@ -120,7 +121,7 @@ async function* lines(body: ReadableStream<Uint8Array>, signal?: AbortSignal): A
       for (const line of parts) yield line.replace(/\r$/, "");
     }
   } finally {
-    signal?.removeEventListener("abort", cancel);
+    unlink();
     cancel();
   }
 }
@@ -128,6 +129,7 @@ async function* lines(body: ReadableStream<Uint8Array>, signal?: AbortSignal): A
 function event(text: string): SlotEvent {
   try {
     const { at, waited_s, held_s, ...same } = JSON.parse(text);
+    if (typeof same.type !== "string" || !Number.isSafeInteger(same.id)) throw notUnderstood();
     return { ...same, at: new Date(at), ...(waited_s !== undefined && { waited: waited_s }), ...(held_s !== undefined && { held: held_s }) };
   } catch {
     throw notUnderstood();

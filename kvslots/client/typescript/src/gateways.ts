@@ -1,8 +1,8 @@
-import { errorClasses, isTemporary, RefusedError, UnreachableError } from "./errors.js";
+import { errorClasses, isTemporary, KvslotsError, RefusedError, UnreachableError } from "./errors.js";
 import { linked, now } from "./time.js";
 
-/** How long a gateway may take to answer, in addition to the wait of the request, in milliseconds. */
-const ANSWER_TIMEOUT = 10_000;
+/** The bytes of the longest answer. */
+const LONGEST_ANSWER = 16 << 20;
 
 export interface Request {
   method: "GET" | "PUT" | "POST" | "DELETE";
@@ -18,6 +18,8 @@ export interface Answer {
   body: any;
   /** When the lease's time began, or earlier: when the request was sent, plus the header Kvslots-Waited. */
   since: number;
+  /** The header Kvslots-Place. */
+  place?: number | undefined;
 }
 
 /** Sends requests to several gateways in turn, until one answers. It begins with the one that has answered last. */
@@ -25,14 +27,23 @@ export class Gateways {
   readonly #urls: string[];
   readonly #token: string | undefined;
   readonly #fetch: typeof fetch;
+  /** How long a gateway may take to answer, in addition to the wait of the request, in milliseconds. */
+  readonly timeout: number;
+  closed = false;
   #first = 0;
 
-  constructor(urls: string[], token: string | undefined, fetcher: typeof fetch) {
+  constructor(urls: string[], token: string | undefined, fetcher: typeof fetch, timeout: number) {
     if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) throw new RangeError("token must be printable ASCII");
     if (urls.length === 0) throw new RangeError("urls must have one at least");
     this.#urls = urls.map(checked);
     this.#token = token;
     this.#fetch = fetcher;
+    if (!(timeout > 0 && timeout < Infinity)) throw new RangeError("timeout must be a number of seconds above 0");
+    this.timeout = timeout * 1000;
+  }
+
+  get count(): number {
+    return this.#urls.length;
   }
 
   /**
@@ -41,31 +52,32 @@ export class Gateways {
    */
   async send(request: Request, signal?: AbortSignal, until = Infinity): Promise<Answer> {
     return this.#inTurn(request, signal, until, async (url, response, sent) => {
-      const answer = parsed(await response.text());
+      const answer = parsed(await text(url, response));
       if (!response.ok) throw refused(response, answer);
       if (!answer) throw foreign(url);
-      const waited = Number(response.headers.get("Kvslots-Waited")) || 0;
-      return { body: answer, since: Math.min(sent + waited, now()) };
+      const waited = number(response, "Kvslots-Waited");
+      return { body: answer, since: Math.min(sent + waited, now()), place: number(response, "Kvslots-Place") || undefined };
     });
   }
 
   /** Opens a stream of server-sent events, which is to be cancelled. It rejects as send does. */
   async open(request: Request, signal?: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     return this.#inTurn(request, signal, Infinity, async (url, response) => {
-      if (!response.ok) throw refused(response, parsed(await response.text()));
+      if (!response.ok) throw refused(response, parsed(await text(url, response)));
       if (!response.body || !response.headers.get("Content-Type")?.startsWith("text/event-stream")) throw foreign(url);
       return response.body;
     });
   }
 
   async #inTurn<T>(request: Request, signal: AbortSignal | undefined, until: number, read: Reader<T>): Promise<T> {
+    if (this.closed) throw new KvslotsError("the client is closed");
     const failures: (RefusedError | UnreachableError)[] = [];
     const count = this.#urls.length;
     const first = this.#first;
     for (let i = 0; i < count; i++) {
       const at = (first + i) % count;
       // Each gateway gets its share of the time, so that one that is silent leaves some to the others.
-      const ms = Math.min((request.wait ?? 0) * 1000 + ANSWER_TIMEOUT, (until - now()) / (count - i));
+      const ms = Math.min((request.wait ?? 0) * 1000 + this.timeout, (until - now()) / (count - i));
       try {
         const answer = await this.#ask(this.#urls[at]!, request, ms, signal, read);
         this.#first = at;
@@ -86,7 +98,7 @@ export class Gateways {
     const headers: Record<string, string> = { ...request.headers };
     if (request.body) headers["Content-Type"] = "application/json";
     if (this.#token) headers["Authorization"] = `Bearer ${this.#token}`;
-    const body = request.body && JSON.stringify(request.body);
+    const body = request.body ? JSON.stringify(request.body) : null;
     const { signal: over, unlink } = linked(ms, signal);
     const sent = now();
     try {
@@ -105,6 +117,39 @@ export class Gateways {
 type Reader<T> = (url: string, response: Response, sent: number) => Promise<T>;
 
 const foreign = (url: string): UnreachableError => new UnreachableError(`${new URL(url).origin}: the answer is not a gateway's`, true);
+
+/** A number of an answer, which is checked, since any server may have written it. */
+export function integer(body: any, field: string): number {
+  const value: unknown = body?.[field];
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw new UnreachableError("the answer is not a gateway's", true);
+  return value as number;
+}
+
+/** A text of an answer, which is checked. */
+export function matching(body: any, field: string, pattern: RegExp): string {
+  const value: unknown = body?.[field];
+  if (typeof value !== "string" || !pattern.test(value)) throw new UnreachableError("the answer is not a gateway's", true);
+  return value;
+}
+
+/** The text of an answer, of a length that a gateway's may have. */
+async function text(url: string, { body }: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let [all, length] = ["", 0];
+  if (!body) return all;
+  for (const reader = body.getReader(); ; ) {
+    const { done, value } = await reader.read();
+    if (done) return all + decoder.decode();
+    length += value.length;
+    if (length > LONGEST_ANSWER) {
+      void reader.cancel().catch(() => undefined);
+      throw foreign(url);
+    }
+    all += decoder.decode(value, { stream: true });
+  }
+}
+
+const number = ({ headers }: Response, name: string): number => Number(headers.get(name)) || 0;
 
 function checked(text: string): string {
   let url: URL | undefined;
@@ -130,9 +175,20 @@ function parsed(text: string): Record<string, unknown> | undefined {
 /** The error of a request without an answer. It has no path, and no error of fetch, which may have it. */
 function unanswered(url: string, { path }: Request, error: unknown): UnreachableError {
   const { code, message, cause } = (error ?? { message: "no answer in time" }) as Error & { code?: string; cause?: Error & { code?: string } };
-  const why = String(cause?.code ?? code ?? cause?.message ?? message).split(url + path).join(url);
-  const permanent = /CERT|SIGNATURE|ISSUER|WRONG_VERSION/i.test(why);
-  return new UnreachableError(`${new URL(url).origin}: ${why}`, permanent);
+  const named = cause?.code ?? code;
+  const why = String(named ?? cause?.message ?? message).split(url + path).join(url);
+  const { origin } = new URL(url);
+  return new UnreachableError(`${origin}: ${why}${hint(origin, error)}`, typeof named === "string" && untrusted.test(named));
+}
+
+/** The codes of errors of TLS that a repetition does not mend. */
+const untrusted = /^(ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH$|INVALID_CA$|PATH_LENGTH_EXCEEDED$|INVALID_PURPOSE$)/;
+
+/** Browsers do not say why they refuse an answer to a page. */
+function hint(origin: string, error: unknown): string {
+  const { location } = globalThis as { location?: { origin: string } };
+  if (!location || location.origin === origin || !(error instanceof TypeError)) return "";
+  return `; perhaps it does not answer to web pages of ${location.origin}: see --http-cors-allowed-origins`;
 }
 
 function refused(response: Response, body: Record<string, unknown> = {}): RefusedError {
@@ -146,6 +202,7 @@ function refused(response: Response, body: Record<string, unknown> = {}): Refuse
     retryAfter: seconds(header("Retry-After")),
     field: header("Kvslots-Field"),
     range: header("Kvslots-Range"),
+    place: number(response, "Kvslots-Place") || undefined,
   });
 }
 

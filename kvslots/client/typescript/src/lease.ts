@@ -1,6 +1,7 @@
 import { LeaseLostError, NoPoolError, NotHeldError, RefusedError, SessionGoneError, UnreachableError, type LossReason } from "./errors.js";
+import type { TakeOptions } from "./options.js";
 import { repeat } from "./retry.js";
-import { linked, now, unrefTimeout } from "./time.js";
+import { linked, now, onAbort, unrefTimeout } from "./time.js";
 
 // All in milliseconds.
 /** The holder is told a tenth of the ttl before the end, but not earlier than this. */
@@ -13,6 +14,12 @@ const RELEASE_TIMEOUT = 10_000;
 export interface Term {
   since: number;
   ttl: number;
+}
+
+/** A term that was granted, of which a shorter one than asked for is told. */
+export function promised(term: Term, seconds: number): Term {
+  if (term.ttl < seconds * 1000) console.warn(`kvslots: a lease was granted for ${term.ttl / 1000} seconds instead of ${seconds}`);
+  return term;
 }
 
 /** The requests of a lease. They end at `until`. */
@@ -36,10 +43,12 @@ export class Lease implements AsyncDisposable {
   #cancelRenewal = (): void => {};
   #released: Promise<boolean> | undefined;
 
-  /** @internal */
-  constructor(fence: number, term: Term, holding: Holding) {
+  /** @internal Holds are the leases of the client, which are released with it. */
+  constructor(fence: number, term: Term, holding: Holding, holds: Set<Lease>) {
     this.fence = fence;
     this.#holding = holding;
+    holds.add(this);
+    onAbort(this.#over.signal, () => holds.delete(this));
     this.#extend(term);
   }
 
@@ -148,9 +157,18 @@ export class Lease implements AsyncDisposable {
   }
 }
 
-/** Calls `body` under a lease, with a signal that aborts when the lease is lost or `signal` aborts, and releases it. */
-export async function under<L extends Lease, T>(lease: L, signal: AbortSignal | undefined, body: (lease: L, signal: AbortSignal) => Promise<T> | T): Promise<T> {
-  const either = linked(Infinity, lease.lost, signal);
+/** What is done under a lease. The signal aborts when the lease is lost, or that of the options aborts. */
+export type Body<L, T> = (lease: L, signal: AbortSignal) => Promise<T> | T;
+
+/** The options may be left out. */
+export type How<L, T> = [body: Body<L, T>] | [options: TakeOptions, body: Body<L, T>];
+
+/** Takes a lease, calls a body under it, and releases it. */
+export async function under<L extends Lease, T>(take: (options: TakeOptions) => Promise<L>, how: How<L, T>): Promise<T> {
+  const [options, body] = how.length === 1 ? [{}, how[0]] : how;
+  if (typeof body !== "function") throw new TypeError("using needs a function");
+  const lease = await take(options);
+  const either = linked(Infinity, lease.lost, options.signal);
   try {
     const result = await body(lease, either.signal);
     lease.lost.throwIfAborted();

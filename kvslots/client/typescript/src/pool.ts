@@ -1,28 +1,10 @@
+import type { Shared } from "./client.js";
 import { follow, type PoolEventOptions, type SlotEvent } from "./events.js";
-import type { Answer, Gateways, Request } from "./gateways.js";
-import { Lease, under, type Holding, type Term } from "./lease.js";
+import { integer, matching, type Answer, type Request } from "./gateways.js";
+import { Lease, promised, under, type How, type Holding, type Term } from "./lease.js";
+import { known, takeOptions, wholeSeconds, type TakeOptions } from "./options.js";
 import { Resource } from "./resource.js";
-import { requestKey, retry, type Lines } from "./retry.js";
-
-/** Options of the calls that take a slot or a lock. */
-export interface TakeOptions {
-  /** Seconds until the lease ends if it is not renewed, such as when the process has died. By default 30. */
-  ttl?: number;
-  /** Seconds to wait for a turn; 0 means not at all. By default the call waits until `signal` aborts. */
-  wait?: number;
-  /** Says who asks, such as `ci@build7:1234 make`, to those who look at holders() and line(): up to 64 printable characters. */
-  label?: string;
-  /** Ends the wait. With `using`, the signal of the body aborts with it, too. */
-  signal?: AbortSignal;
-}
-
-export const DEFAULT_TTL = 30;
-
-/** The ttl of TakeOptions as the gateways take it. */
-export function wholeSeconds(ttl = DEFAULT_TTL): number {
-  if (!(ttl > 0 && ttl < Infinity)) throw new RangeError("ttl must be a number of seconds above 0");
-  return Math.ceil(ttl);
-}
+import { requestKey, take } from "./retry.js";
 
 export interface PoolState {
   count: number;
@@ -37,8 +19,8 @@ export class Slot extends Lease {
   readonly position: number;
 
   /** @internal */
-  constructor(position: number, fence: number, term: Term, holding: Holding) {
-    super(fence, term, holding);
+  constructor(position: number, fence: number, term: Term, holding: Holding, holds: Set<Lease>) {
+    super(fence, term, holding, holds);
     this.position = position;
   }
 }
@@ -46,70 +28,89 @@ export class Slot extends Lease {
 /** A pool of numbered slots. Its UUID, which is a secret, is sent in a header. */
 export class Pool extends Resource {
   readonly #id: string;
-  readonly #gateways: Gateways;
-  readonly #lines: Lines;
+  readonly #shared: Shared;
 
   /** @internal */
-  constructor(id: string, gateways: Gateways, lines: Lines) {
+  constructor(id: string, shared: Shared) {
     if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) throw new RangeError("pool must be a UUID of 36 characters");
-    super(gateways, "/l/self", { "Kvslots-Pool": id.toLowerCase() });
+    super(shared.gateways, "/l/self", { "Kvslots-Pool": id.toLowerCase() });
     this.#id = id.toLowerCase();
-    this.#gateways = gateways;
-    this.#lines = lines;
+    this.#shared = shared;
   }
 
   /** Registers the pool, or changes the number of its slots. Without `name`, which is public, it keeps the one that it has. */
-  async register(count: number, { name }: { name?: string } = {}): Promise<PoolState> {
+  async register(count: number, options: { name?: string | undefined } = {}): Promise<PoolState> {
+    const { name } = known(options, "name");
     const key = requestKey();
-    return state(await retry(() => this.#send("PUT", "", { body: { count, name }, key })));
+    return state(await this.retry((until) => this.#send("PUT", "", { body: { count, name }, key }, undefined, until)));
   }
 
   async inspect(): Promise<PoolState> {
-    return state(await retry(() => this.#send("GET", "")));
+    return state(await this.retry((until) => this.#send("GET", "", {}, undefined, until)));
   }
 
   /** Deletes the pool, and ends all its leases. */
   async delete(): Promise<void> {
-    await retry(() => this.#send("DELETE", ""));
+    await this.retry((until) => this.#send("DELETE", "", {}, undefined, until));
   }
 
   /** Borrows the lowest free slot. Release the lease, or declare it with `await using`. */
-  async borrow({ ttl, wait, label, signal }: TakeOptions = {}): Promise<Slot> {
+  async borrow(options: TakeOptions = {}): Promise<Slot> {
+    const { ttl, wait, label = this.#shared.label, signal } = takeOptions(options);
+    const { gateways, lines, holds } = this.#shared;
     const seconds = wholeSeconds(ttl);
     const key = requestKey();
-    const ask = (wait: number, signal?: AbortSignal, until?: number): Promise<Answer> =>
-      this.#send("POST", "/borrow", { body: { ttl: seconds, wait, label }, key, wait }, signal, until);
+    const ask = async (wait: number, signal?: AbortSignal, until?: number): Promise<Granted> =>
+      granted(await this.#send("POST", "/borrow", { body: { ttl: seconds, wait, label }, key, wait }, signal, until));
     const release = async (lease: string, until: number): Promise<boolean> =>
-      (await this.#send("POST", "/return", { body: { lease } }, undefined, until)).body.returned;
-    const granted = await this.#lines.take(`pool ${this.#id}`, {
-      wait,
-      signal,
-      ask,
-      leave: async (until) => release((await ask(0, undefined, until)).body.lease, until),
+      (await this.#send("POST", "/return", { body: { lease } }, undefined, until)).body.returned !== false;
+    const leave = async (until: number): Promise<unknown> => release((await ask(0, undefined, until)).lease, until);
+    const { lease, position, fence, term } = await take(lines, `pool ${this.#id}`, { wait, signal, gateways: gateways.count, ask, leave }).catch(async (error) => {
+      throw await this.explained(error);
     });
-    const { lease, position, fence } = granted.body;
-    return new Slot(position, fence, term(granted), {
-      renew: async (signal, until) => term(await this.#send("POST", "/renew", { body: { lease, ttl: seconds } }, signal, until)),
+    const holding: Holding = {
+      renew: async (signal, until) => termOf(await this.#send("POST", "/renew", { body: { lease, ttl: seconds } }, signal, until)),
       release: (until) => release(lease, until),
-    });
+    };
+    return new Slot(position, fence, promised(term, seconds), holding, holds);
   }
 
   /** Borrows a slot, calls `body`, and returns the slot. If the lease was lost meanwhile, it rejects with a LeaseLostError, unless the body has failed. */
-  async using<T>(options: TakeOptions, body: (lease: Slot, signal: AbortSignal) => Promise<T> | T): Promise<T> {
-    return under(await this.borrow(options), options.signal, body);
+  async using<T>(...how: How<Slot, T>): Promise<T> {
+    return under((options) => this.borrow(options), how);
   }
 
   /** The events of this pool: see Client.events. A pool that does not exist, or no longer, is a NoPoolError. */
-  events({ types, after, signal }: PoolEventOptions = {}): AsyncGenerator<SlotEvent, void, undefined> {
-    return follow(this.#gateways, "/l/self/events", { types, after, signal }, { "Kvslots-Pool": this.#id });
+  events(options: PoolEventOptions = {}): AsyncGenerator<SlotEvent, void, undefined> {
+    known(options, "types", "after", "signal");
+    return follow(this.#shared.gateways, "/l/self/events", options, { "Kvslots-Pool": this.#id });
   }
 
   #send(method: Request["method"], path: string, { key, ...request }: Partial<Request> & { key?: string } = {}, signal?: AbortSignal, until?: number): Promise<Answer> {
     const headers = { "Kvslots-Pool": this.#id, ...(key && { "Idempotency-Key": key }) };
-    return this.#gateways.send({ method, path: `/l/self${path}`, headers, ...request }, signal, until);
+    return this.#shared.gateways.send({ method, path: `/l/self${path}`, headers, ...request }, signal, until);
   }
 }
 
-const term = ({ body, since }: Answer): Term => ({ since, ttl: body.expires_in * 1000 });
+interface Granted {
+  lease: string;
+  position: number;
+  fence: number;
+  term: Term;
+}
 
-const state = ({ body: { count, in_use, available, waiting } }: Answer): PoolState => ({ count, inUse: in_use, available, waiting });
+const granted = (answer: Answer): Granted => ({
+  lease: matching(answer.body, "lease", /^[0-9A-Za-z-]+$/),
+  position: integer(answer.body, "position"),
+  fence: integer(answer.body, "fence"),
+  term: termOf(answer),
+});
+
+const termOf = ({ body, since }: Answer): Term => ({ since, ttl: integer(body, "expires_in") * 1000 });
+
+const state = ({ body }: Answer): PoolState => ({
+  count: integer(body, "count"),
+  inUse: integer(body, "in_use"),
+  available: integer(body, "available"),
+  waiting: integer(body, "waiting"),
+});

@@ -4,13 +4,16 @@ import { now, settled, sleep } from "./time.js";
 // All in milliseconds, except LONGEST_ASK.
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 2_000;
-/** How long a call without a wait is repeated after the first request without an answer. */
-const GRACE = 3_000;
+/** How long a call is repeated after the first request without an answer, if its wait is shorter. */
+const RETRY_FOR = 3_000;
+/** How much longer than its wait a call takes at most, without what is given up in the end. */
+const GRACE = 2_500;
 /** A call with a longer wait gives up when no gateway has answered for so long. */
 const SILENCE = 60_000;
 /** How long giving up the place in line is tried, and how long the caller of the cancelled call waits for it. */
 const LEAVE = 10_000;
 const LEAVE_NOTICED = 1_000;
+const LEAVE_NOTICED_SILENT = 300; // if no gateway has answered
 /** Seconds for which one request asks the gateway to wait. Many proxies end a request after 60 s. */
 const LONGEST_ASK = 30;
 
@@ -36,13 +39,13 @@ export async function repeat<T>(ms: number, attempt: (until: number) => Promise<
   return retry(() => attempt(until), until);
 }
 
-/** Repeats an idempotent request after failures that may be gone soon, until `until`. By default that is GRACE after the first one. */
-export async function retry<T>(attempt: () => Promise<T>, until?: number): Promise<T> {
+/** Repeats an idempotent request after failures that may be gone soon, until `until`. By default that is RETRY_FOR after the first one, and no later than `end`. */
+export async function retry<T>(attempt: () => Promise<T>, until?: number, end = Infinity): Promise<T> {
   for (const pauses = new Pauses(); ; ) {
     try {
       return await attempt();
     } catch (error) {
-      until ??= now() + GRACE;
+      until ??= Math.min(now() + RETRY_FOR, end);
       const pause = pauses.after(error);
       if (!isTemporary(error) || now() + pause >= until) throw error;
       await sleep(pause);
@@ -55,8 +58,10 @@ export const requestKey = (): string => crypto.getRandomValues(new Uint32Array(4
 
 export interface Take<T> {
   /** Seconds. */
-  wait?: number;
-  signal?: AbortSignal;
+  wait?: number | undefined;
+  signal?: AbortSignal | undefined;
+  /** The number of gateways. */
+  gateways: number;
   /** Sends one request that waits for so many seconds. All requests have the same request key. */
   ask(wait: number, signal?: AbortSignal, until?: number): Promise<T>;
   /** Gives up what a request may have been granted, and its place in line. */
@@ -64,25 +69,28 @@ export interface Take<T> {
 }
 
 /** Sends requests until one is granted, the wait is over, or one fails for good. Then nothing is left behind. */
-async function attempts<T>({ wait = Infinity, signal, ask, leave }: Take<T>, start: number): Promise<T> {
+async function attempts<T>({ wait = Infinity, signal, gateways, ask, leave }: Take<T>, start: number): Promise<T> {
   const until = start + wait * 1000;
+  const end = until + GRACE;
   const pauses = new Pauses();
   let answered = start;
-  let silent: number | undefined; // since when no gateway answers
+  let unserved: number | undefined; // since when no gateway answers, or knows the session
   let left = true; // whether the gateways keep neither a place in line nor a grant
   try {
     for (;;) {
       const sent = now();
-      const asked = Math.ceil(Math.min(Math.max(until - sent, 0) / 1000, LONGEST_ASK));
+      // The wait is divided among the gateways: each is asked in time, although one before it is silent.
+      const asked = Math.ceil(Math.min(Math.max(until - sent, 0) / 1000 / gateways, LONGEST_ASK));
       let failure: unknown;
       try {
-        return await ask(asked, signal);
+        return await ask(asked, signal, Math.min(end, answered + SILENCE));
       } catch (error) {
         failure = error;
       }
       const at = now();
-      silent = failure instanceof UnreachableError ? (silent ?? at) : undefined;
-      if (silent === undefined) answered = at;
+      const lost = failure instanceof UnreachableError;
+      if (!lost) answered = at;
+      unserved = lost || failure instanceof SessionGoneError ? (unserved ?? at) : undefined;
       const full = failure instanceof NoSlotError;
       const again = full || failure instanceof SessionGoneError || isTemporary(failure);
       if (full && asked === 0) left = true;
@@ -93,28 +101,36 @@ async function attempts<T>({ wait = Infinity, signal, ask, leave }: Take<T>, sta
         pauses.reset(); // the gateway has waited for as long as it may
         continue;
       }
-      const end = silent === undefined ? until : Math.min(Math.max(until, silent + GRACE), answered + SILENCE);
+      const last = unserved === undefined ? until : Math.min(Math.max(until, Math.min(unserved + RETRY_FOR, end)), answered + SILENCE);
       const pause = pauses.after(failure);
-      if (at + pause > end) throw failure;
+      if (at + pause > last) throw failure;
       await sleep(pause, signal);
     }
   } catch (error) {
     // If no gateway answers, they keep the place for --resume-grace.
-    if (!left) await settled(repeat(LEAVE, leave).catch(() => undefined), LEAVE_NOTICED);
+    const noticed = error instanceof UnreachableError ? LEAVE_NOTICED_SILENT : LEAVE_NOTICED;
+    if (!left) await settled(repeat(LEAVE, leave).catch(() => undefined), noticed);
     throw error;
   }
 }
 
-/** Calls of one client that wait for the same pool or name. One at a time is in line at the gateways. */
+/** Takes what a call asks for: at once, or, if there are `lines`, after the calls before it that wait for the same. */
+export async function take<T>(lines: Lines | undefined, line: string, t: Take<T>): Promise<T> {
+  if (!((t.wait ?? 0) >= 0)) throw new RangeError("wait must be 0 seconds or more");
+  t.signal?.throwIfAborted();
+  const start = now();
+  return lines && t.wait !== 0 ? lines.follow(line, t, start) : attempts(t, start);
+}
+
+/**
+ * Calls of one web page that wait for the same pool or name. One at a time is in line at the gateways, since a browser
+ * opens 6 connections to a host, and renewals need one.
+ */
 export class Lines {
   readonly #tails = new Map<string, Promise<void>>();
 
   /** Grants in the order of the calls. Only calls that do not wait overtake. */
-  async take<T>(line: string, t: Take<T>): Promise<T> {
-    if (!((t.wait ?? 0) >= 0)) throw new RangeError("wait must be 0 seconds or more");
-    t.signal?.throwIfAborted();
-    const start = now();
-    if (t.wait === 0) return attempts(t, start);
+  async follow<T>(line: string, t: Take<T>, start: number): Promise<T> {
     const before = this.#tails.get(line) ?? Promise.resolve();
     let done!: () => void;
     const mine = new Promise<void>((resolve) => (done = resolve));

@@ -1,4 +1,4 @@
-import type { Gateways } from "./gateways.js";
+import { integer, matching, type Gateways } from "./gateways.js";
 import { repeat } from "./retry.js";
 import { now } from "./time.js";
 
@@ -6,26 +6,31 @@ export interface Session {
   readonly id: string;
   /** Seconds without a request after which it may end, and what it holds with it. */
   readonly idle: number;
+  /** Those that it was to have. */
+  readonly asked: number;
 }
+
+/** In seconds, so that a session is used again for another lock. */
+const SHORTEST_IDLE = 60;
 
 /** The sessions of a client: one for each lock that is held or waited for, and unused ones. */
 export class Sessions {
   readonly #gateways: Gateways;
   readonly #open = new Set<Session>();
-  readonly #unused: { session: Session; since: number }[] = [];
+  #unused: { session: Session; since: number }[] = [];
 
   constructor(gateways: Gateways) {
     this.#gateways = gateways;
   }
 
-  /** Takes an unused session, or creates one. */
-  async open(signal?: AbortSignal): Promise<Session> {
-    for (let kept = this.#unused.pop(); kept; kept = this.#unused.pop()) {
-      if (now() < kept.since + kept.session.idle * 1000) return kept.session;
-      this.forget(kept.session); // it may have ended
-    }
-    const { body } = await this.#gateways.send({ method: "POST", path: "/v1/sessions" }, signal);
-    const session = { id: body.session_id, idle: body.idle_timeout_s };
+  /** Takes an unused session, or creates one, whose idle time covers the ttl of a lock, which ends with it. */
+  async open(ttl: number, signal?: AbortSignal, until?: number): Promise<Session> {
+    this.#unused = this.#unused.filter(({ session, since }) => now() < since + session.idle * 1000 || this.forget(session)); // it may have ended
+    const fits = this.#unused.findIndex(({ session }) => session.asked >= ttl);
+    if (fits >= 0) return this.#unused.splice(fits, 1)[0]!.session;
+    const asked = Math.max(ttl, SHORTEST_IDLE);
+    const { body } = await this.#gateways.send({ method: "POST", path: "/v1/sessions" }, signal, until);
+    const session = { id: matching(body, "session_id", /^[0-9A-Za-z]+$/), idle: integer(body, "idle_timeout_s"), asked };
     this.#open.add(session);
     return session;
   }
@@ -36,8 +41,9 @@ export class Sessions {
   }
 
   /** Forgets a session that has ended. */
-  forget(session: Session): void {
+  forget(session: Session): false {
     this.#open.delete(session);
+    return false;
   }
 
   /** Ends a session, and so releases what it holds. */
@@ -48,7 +54,7 @@ export class Sessions {
 
   /** Ends all sessions, within `ms`. It never rejects: they end without requests, too. */
   async close(ms: number): Promise<void> {
-    this.#unused.length = 0;
+    this.#unused = [];
     await Promise.allSettled([...this.#open].map((session) => repeat(ms, (until) => this.end(session, until))));
   }
 }

@@ -13,16 +13,32 @@ export function unrefTimeout(run: () => void, ms: number): () => void {
   return () => clearTimeout(timer as number);
 }
 
+const listening = new WeakMap<AbortSignal, Set<() => void>>();
+
+/** Calls `run` when `signal` aborts. All calls have one listener of it, since Node.js warns of many. The result cancels it. */
+export function onAbort(signal: AbortSignal | undefined, run: () => void): () => void {
+  if (!signal) return () => {};
+  const mine = (): void => run();
+  let all = listening.get(signal);
+  if (!all) {
+    const callbacks = (all = new Set());
+    listening.set(signal, all);
+    signal.addEventListener("abort", () => callbacks.forEach((callback) => callback()), { once: true });
+  }
+  if (signal.aborted) mine();
+  else all.add(mine);
+  return () => all.delete(mine);
+}
+
 /** A signal that aborts with any of `signals`, or after `ms`. `unlink` must be called. */
 export function linked(ms: number, ...signals: (AbortSignal | undefined)[]): { signal: AbortSignal; unlink: () => void } {
   const controller = new AbortController();
   const abort = (): void => controller.abort(signals.find((s) => s?.aborted)?.reason);
   const timer = ms === Infinity ? undefined : setTimeout(abort, within(ms));
-  for (const s of signals) s?.addEventListener("abort", abort);
-  if (signals.some((s) => s?.aborted)) abort();
+  const cancels = signals.map((signal) => onAbort(signal, abort));
   const unlink = (): void => {
     clearTimeout(timer);
-    for (const s of signals) s?.removeEventListener("abort", abort);
+    for (const cancel of cancels) cancel();
   };
   return { signal: controller.signal, unlink };
 }
@@ -30,7 +46,7 @@ export function linked(ms: number, ...signals: (AbortSignal | undefined)[]): { s
 /** Resolves with `promise`, or after `ms`. It rejects with the reason of `signal` if that aborts first. */
 export async function settled(promise: Promise<unknown>, ms: number, signal?: AbortSignal): Promise<void> {
   const { signal: over, unlink } = linked(ms, signal);
-  const end = new Promise((resolve) => (over.aborted ? resolve(over) : over.addEventListener("abort", resolve)));
+  const end = new Promise<void>((resolve) => onAbort(over, resolve));
   await Promise.race([promise, end]).finally(unlink);
   signal?.throwIfAborted();
 }

@@ -27,21 +27,43 @@ test("a lock excludes others until it is released", async () => {
   assert.ok(next.fence > lease.fence);
 });
 
-test("200 tasks get one lock in the order of their calls", async () => {
+test("callers of one process stand in line at the gateway, in the order of their arrival", async () => {
   await using client = new Client(url);
-  const lock = client.lock(newName());
+  await using other = new Client(url);
+  const name = newName();
   const order: number[] = [];
   let inside = 0;
-  const tasks = Array.from({ length: 200 }, (_, i) =>
-    lock.using({}, async () => {
+  const holder = await client.lock(name).acquire();
+  const tasks: Promise<void>[] = [];
+  for (let i = 0; i < 60; i++) {
+    const work = async (): Promise<void> => {
       assert.equal(++inside, 1);
       await Promise.resolve();
       order.push(i);
       inside--;
-    }),
-  );
+    };
+    tasks.push((i % 2 ? client : other).lock(name).using(work));
+    await eventually(async () => (await lockStats(name))?.waiters === i + 1);
+  }
+  await holder.release();
   await Promise.all(tasks);
-  assert.deepEqual(order, Array.from({ length: 200 }, (_, i) => i));
+  assert.deepEqual(order, Array.from({ length: 60 }, (_, i) => i));
+});
+
+test("callers of a web page are lined up in front of the gateway", async () => {
+  await using client = new Client(url, { lineUp: true });
+  const lock = client.lock(newName());
+  const order: number[] = [];
+  await Promise.all(Array.from({ length: 50 }, (_, i) => lock.using(() => void order.push(i))));
+  assert.deepEqual(order, Array.from({ length: 50 }, (_, i) => i));
+  const name = newName();
+  await using held = await client.lock(name).acquire();
+  const abort = new AbortController();
+  const calls = Array.from({ length: 20 }, () => assert.rejects(client.lock(name).acquire({ signal: abort.signal }), { name: "AbortError" }));
+  await eventually(async () => (await lockStats(name))?.waiters === 1);
+  abort.abort();
+  await Promise.all(calls);
+  assert.ok(held.fence);
 });
 
 test("tasks of two clients exclude each other, with rising fences", async () => {
@@ -77,7 +99,7 @@ test("an aborted wait leaves nothing behind", async () => {
   const holder = await lock.acquire();
   const abort = new AbortController();
   const waiting = [1, 2, 3].map(() => assert.rejects(lock.acquire({ signal: abort.signal }), { name: "AbortError" }));
-  await eventually(async () => (await lockStats(name))?.waiters === 1);
+  await eventually(async () => (await lockStats(name))?.waiters === 3);
   abort.abort();
   await Promise.all(waiting);
   await eventually(async () => (await lockStats(name))?.waiters === 0);

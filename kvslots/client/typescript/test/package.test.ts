@@ -37,7 +37,8 @@ suite("the package", { concurrency: true }, () => {
   test("is small, and has what it needs", async () => {
     const { stdout } = await run("tar", ["-tzf", join(root, tarball)]);
     const files = stdout.trim().split("\n").map((name) => name.replace("package/", ""));
-    for (const name of files) assert.match(name, /^(package\.json|README\.md|dist\/(esm|cjs)\/(\w+\.(js|d\.ts)|package\.json))$/);
+    for (const name of files) assert.match(name, /^(package\.json|(README|CHANGELOG)\.md|LICENSE|dist\/\w+\.(js|js\.map|d\.ts))$/);
+    for (const name of ["LICENSE", "CHANGELOG.md", "README.md", "dist/index.js.map"]) assert.ok(files.includes(name), name);
     const { default: description } = await import(join(packed, "package.json"), { with: { type: "json" } });
     assert.equal(description.dependencies, undefined);
   });
@@ -50,6 +51,8 @@ suite("the package", { concurrency: true }, () => {
   test("is required", async () => {
     const file = script("cjs.cjs", `const { Client } = require("kvslots");${borrower(poolId())}`);
     assert.equal((await run(process.execPath, [file])).stdout, "0\n");
+    const both = script("both.cjs", `import("kvslots").then((esm) => console.log(esm.KvslotsError === require("kvslots").KvslotsError));`);
+    assert.equal((await run(process.execPath, [both])).stdout, "true\n");
   });
 
   test("trusts the certificates that fetch trusts", async () => {
@@ -65,7 +68,7 @@ suite("the package", { concurrency: true }, () => {
     const installed = spawnSync(runtime, ["--version"]).status === 0;
     test(`runs on ${runtime}`, { skip: !installed && `${runtime} is not installed` }, async () => {
       const file = script(`${runtime}.mjs`, `
-        import { Client, NoSlotError } from "./node_modules/kvslots/dist/esm/index.js";
+        import { Client, NoSlotError } from "./node_modules/kvslots/dist/index.js";
         const gone = "http://127.0.0.1:${await unusedPort()}";
         const client = new Client([gone, "${url}"]);
         const pool = client.pool("${poolId()}");
@@ -80,13 +83,15 @@ suite("the package", { concurrency: true }, () => {
           for (const first = lease.deadline; lease.deadline === first && !lease.lost.aborted; ) await new Promise((resolve) => setTimeout(resolve, 20));
           return !lease.lost.aborted;
         });
-        const order = [];
-        await Promise.all(Array.from({ length: 20 }, (_, i) => client.lock("${runtime}").using({}, () => order.push(i))));
+        let together = 0;
+        const alone = await Promise.all(Array.from({ length: 20 }, () => client.lock("${runtime}").using(() => ++together === 1 && --together === 0)));
         const { inUse, waiting } = await pool.inspect();
-        console.log(JSON.stringify([renewed, inUse, waiting, order.every((n, i) => n === i)]));
+        console.log(JSON.stringify([renewed, inUse, waiting, alone.every(Boolean)]));
         await new Client(gone).pool("${poolId()}").inspect().catch((error) => console.log(error.name, error.permanent));
         await client.close();
-        await pool.borrow({ ttl: 3600 }); // its timers do not keep the program alive
+        const last = new Client("${url}").pool("${poolId()}");
+        await last.register(1);
+        await last.borrow({ ttl: 3600 }); // its timers do not keep the program alive
       `);
       const { stdout } = await run(runtime, [...args, file]);
       assert.match(stdout, /^\[ true, ['"]enough['"] \]\n\[true,0,0,true\]\nUnreachableError false\n$/);

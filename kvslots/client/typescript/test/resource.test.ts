@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
+import { hostname, userInfo } from "node:os";
 import { suite, test } from "node:test";
 import { BadRequestError, Client, LeaseLostError, NoPoolError, NotHeldError, OtherHolderError, ReadOnlyError, UnauthorizedError } from "kvslots";
 import { aborted, eventually, poolId, Proxy, startGateway, url } from "./gateways.js";
 
 const client = new Client(url);
 const other = new Client(url);
+
+const defaultLabel = `${userInfo().username}@${hostname()}:${process.pid} resource.test.js`;
 
 suite("who holds it, and who waits", { concurrency: true }, () => {
   test("holders and the line of a pool have labels", async () => {
@@ -16,7 +19,7 @@ suite("who holds it, and who waits", { concurrency: true }, () => {
     const [one, two, ...more] = await pool.holders();
     assert.deepEqual({ ...one, age: 0, expiresIn: 0 }, { position: 0, label: "ci@b7:12 make", fence: first.fence, age: 0, expiresIn: 0 });
     assert.ok(one!.age >= 0 && one!.expiresIn > 0 && one!.expiresIn <= 300);
-    assert.deepEqual([two!.position, two!.label, two!.fence, more], [1, "", second.fence, []]);
+    assert.deepEqual([two!.position, two!.label, two!.fence, more], [1, defaultLabel, second.fence, []]);
     assert.deepEqual(await pool.line(), []);
     const waiting = [pool.borrow({ label: "<b>&ü" })];
     await eventually(async () => (await pool.line()).length === 1);

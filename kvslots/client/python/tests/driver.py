@@ -1,0 +1,91 @@
+"""The driver of this client for the suite in kvslots/client/promises, whose documentation has its protocol.
+
+    python -m tests.driver [--asyncio]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from typing import Any
+
+import kvslots
+
+
+def outcome(error: BaseException) -> str:
+    if isinstance(error, (KeyboardInterrupt, asyncio.CancelledError)):
+        return "canceled"
+    if isinstance(error, kvslots.NoSlotError):
+        return "taken"
+    if isinstance(error, kvslots.UnreachableError):
+        return "foreign" if error.permanent else "unavailable"
+    if isinstance(error, kvslots.KvslotsError) and error.status in (429, 502, 503, 504):
+        return "unavailable"
+    return repr(error)
+
+
+def answer(result: str, took: float, back: str = "", back_took: float = 0.0) -> dict[str, Any]:
+    return {"outcome": result, "took": took, "back": back, "back_took": back_took}
+
+
+def given_back(released: bool) -> str:
+    return "yes" if released else "the lease was not released"
+
+
+def perform(call: dict[str, Any]) -> dict[str, Any]:
+    """Perform a call, which is canceled as Ctrl-C does it."""
+    client = kvslots.Client(call["url"])
+    terms: dict[str, Any] = {"ttl": call["ttl"], "wait": call["wait"]}
+    borrow: kvslots.Borrow[Any] = client.pool(call["pool"]).borrow(**terms) if call["do"] == "borrow" else client.lock(call["name"], **terms)
+    begin = time.monotonic()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, call.get("cancel") or 0)
+        lease = borrow.acquire()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except BaseException as error:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        return answer(outcome(error), time.monotonic() - begin)
+    granted = time.monotonic()
+    released = lease.release()
+    client.close()
+    return answer("granted", granted - begin, given_back(released), time.monotonic() - granted)
+
+
+async def perform_with_asyncio(call: dict[str, Any]) -> dict[str, Any]:
+    client = kvslots.AsyncClient(call["url"])
+    terms: dict[str, Any] = {"ttl": call["ttl"], "wait": call["wait"]}
+    borrow: kvslots.AsyncBorrow[Any] = client.pool(call["pool"]).borrow(**terms) if call["do"] == "borrow" else client.lock(call["name"], **terms)
+    begin = time.monotonic()
+    task = asyncio.create_task(borrow.acquire())
+    if call.get("cancel"):
+        asyncio.get_running_loop().call_later(call["cancel"], task.cancel)
+    try:
+        lease = await task
+    except BaseException as error:
+        took = time.monotonic() - begin
+        await client.close()
+        return answer(outcome(error), took)
+    granted = time.monotonic()
+    released = await lease.release()
+    await client.close()
+    return answer("granted", granted - begin, given_back(released), time.monotonic() - granted)
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    signal.signal(signal.SIGALRM, interrupt)
+    with_asyncio = "--asyncio" in sys.argv
+    for line in sys.stdin:
+        call = json.loads(line)
+        result = asyncio.run(perform_with_asyncio(call)) if with_asyncio else perform(call)
+        print(json.dumps(result), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+// The driver of this client for the suite in kvslots/client/promises, whose documentation has its protocol.
+import { createInterface } from "node:readline";
+import { Client, NoSlotError, RefusedError, UnreachableError, type Lease } from "kvslots";
+
+interface Call {
+  url: string;
+  do: "borrow" | "lock";
+  pool: string;
+  name: string;
+  ttl: number;
+  wait: number;
+  cancel?: number;
+}
+
+const seconds = (since: number): number => (performance.now() - since) / 1000;
+
+function outcomeOf(error: unknown, signal: AbortSignal | undefined): string {
+  if (signal?.aborted) return "canceled";
+  if (error instanceof NoSlotError) return "taken";
+  if (error instanceof UnreachableError) return error.permanent ? "foreign" : "unavailable";
+  if (error instanceof RefusedError && [429, 502, 503, 504].includes(error.status)) return "unavailable";
+  return String(error);
+}
+
+async function perform({ url, pool, name, ttl, wait, cancel, ...call }: Call): Promise<object> {
+  const client = new Client(url);
+  const abort = cancel ? new AbortController() : undefined;
+  const timer = abort && setTimeout(() => abort.abort(), cancel! * 1000);
+  const options = { ttl, wait, signal: abort?.signal };
+  const begin = performance.now();
+  let lease: Lease;
+  try {
+    lease = await (call.do === "lock" ? client.lock(name).acquire(options) : client.pool(pool).borrow(options));
+  } catch (error) {
+    return { outcome: outcomeOf(error, abort?.signal), took: seconds(begin), back: "", back_took: 0 };
+  } finally {
+    clearTimeout(timer);
+  }
+  const took = seconds(begin);
+  const given = performance.now();
+  const back = (await lease.release()) ? "yes" : "the lease was not released";
+  await client.close();
+  return { outcome: "granted", took, back, back_took: seconds(given) };
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  console.log(JSON.stringify(await perform(JSON.parse(line) as Call)));
+}

@@ -35,6 +35,7 @@ func serve() error {
 	natsURL := flag.String("nats-url", "", "")
 	maxWait := flag.Duration("max-wait", 0, "")
 	idle := flag.Duration("http-session-idle-timeout", 0, "")
+	maxIdle := flag.Duration("max-session-idle", 0, "")
 	cert, key := flag.String("tls-cert", "", ""), flag.String("tls-key", "", "")
 	token := flag.String("auth-token", "", "")
 	flag.Parse()
@@ -56,7 +57,7 @@ func serve() error {
 		Dialects: []gateway.Dialect{
 			library.New(store, lending, logtest.Logger()), streams,
 			dflockd.New(store, dflockd.Config{
-				Lending: lending, Turns: gateway.NewTurns(), SessionTimes: gateway.SessionTimes{IdleTimeout: *idle},
+				Lending: lending, Turns: gateway.NewTurns(), SessionTimes: gateway.SessionTimes{IdleTimeout: *idle, MaxIdleTimeout: *maxIdle},
 			}),
 		},
 	}

@@ -120,13 +120,32 @@ class Names(GatewayTest):
 
     @renewed_early
     def test_a_lock_keeps_its_session(self) -> None:
-        short = Gateway("--http-session-idle-timeout", "4s")
+        short = Gateway("--max-session-idle", "4s")
         self.addCleanup(short.stop)
-        with self.dial(short.url).lock(str(self.uuid), ttl=60) as lease:
+        with self.assertLogs("kvslots") as logs, self.dial(short.url).lock(str(self.uuid), ttl=60) as lease:
+            self.assertIn("4 seconds instead of 60", logs.output[0])
             first = lease.deadline
             self.assertLessEqual(lease.remaining, 4)
             eventually(lambda: kvslots.clock() > first)
             self.assertFalse(lease.lost.is_set())
+
+    def test_a_lock_lives_as_long_as_its_ttl_without_its_gateway(self) -> None:
+        short = Gateway("--http-session-idle-timeout", "1s")
+        self.addCleanup(short.stop)
+        client, name = self.dial(short.url), str(self.uuid)
+        lease = client.lock(name, ttl=600).acquire()
+        self.assertGreater(lease.remaining, 590)
+        client.lock(name + "2").acquire().release()
+        with client.lock(name + "3", ttl=600) as other:  # the session of a shorter lock is not used for it
+            self.assertGreater(other.remaining, 590)
+        short.kill()
+        ended = kvslots.clock() + 4
+        eventually(lambda: kvslots.clock() > ended)
+        self.assertFalse(lease.lost.is_set())
+        with self.assertRaises(kvslots.NoSlotError):
+            self.client.lock(name, wait=0).acquire()
+        short.start()
+        self.assertTrue(lease.release())
 
     def test_a_session_that_has_ended_meanwhile_is_replaced(self) -> None:
         with self.client.lock(str(self.uuid)):

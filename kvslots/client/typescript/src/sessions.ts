@@ -29,7 +29,7 @@ export class Sessions {
     const fits = this.#unused.findIndex(({ session }) => session.asked >= ttl);
     if (fits >= 0) return this.#unused.splice(fits, 1)[0]!.session;
     const asked = Math.max(ttl, SHORTEST_IDLE);
-    const { body } = await this.#gateways.send({ method: "POST", path: "/v1/sessions" }, signal, until);
+    const { body } = await this.#gateways.send({ method: "POST", path: "/v1/sessions", body: { idle_timeout_s: asked } }, signal, until);
     const session = { id: matching(body, "session_id", /^[0-9A-Za-z]+$/), idle: integer(body, "idle_timeout_s"), asked };
     this.#open.add(session);
     return session;

@@ -232,7 +232,7 @@ suite("faults", { concurrency: true }, () => {
   });
 
   test("a lock with a long ttl is not believed to outlive its session", async () => {
-    const short = await startGateway("--http-session-idle-timeout", "15s");
+    const short = await startGateway("--max-session-idle", "15s");
     await using client = new Client(short.url);
     const before = performance.now();
     await using lease = await client.lock("long-ttl").acquire({ ttl: 600 });

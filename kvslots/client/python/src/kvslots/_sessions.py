@@ -30,12 +30,14 @@ class Sessions:
 
     def take(self, ttl: float, until: float) -> Flow[Session]:
         """Return an unused session, or a new one, whose idle time covers a ttl: a lock ends with its session."""
-        while self._unused:
-            session = self._unused.pop()
-            if self._gateways.now() - session.used < session.idle and session.asked >= ttl:
+        alive = [s for s in self._unused if self._gateways.now() - s.used < s.idle]
+        self._unused[:] = alive  # the others may have ended
+        for session in reversed(alive):
+            if session.asked >= ttl:
+                self._unused.remove(session)
                 return session
         idle = max(ttl, SHORTEST_IDLE)
-        request = Request("POST", "/v1/sessions")
+        request = Request("POST", "/v1/sessions", {"idle_timeout_s": idle})
         body = (yield from self._gateways.ask(request, until=until)).json()
         id = str(body.get("session_id"))
         if not (id.isascii() and id.isalnum()):  # it becomes a header

@@ -1,9 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // Exit codes; scripts depend on them.
@@ -27,6 +35,30 @@ var exitStatuses = []struct {
 	{"124", "The command was ended, because the lease was lost or about to end.", []string{"run", "lock", "sem"}},
 	{"126, 127", "The command cannot be executed, or cannot be found; nothing was taken.", []string{"run", "lock", "sem"}},
 	{"128 + n", "Signal n killed the command, or ended the wait.", []string{"borrow", "run", "lock", "sem"}},
+}
+
+// Exit codes of the commands that take something; of sysexits.h, too.
+const (
+	exitMismatch  = 65 // the semaphore has another limit
+	exitNoGateway = 69 // no gateway has answered, or one is overloaded or stopping
+	exitRefused   = 77 // the gateway, or NATS, refuses the credentials
+	exitSettings  = 78 // a file that a setting names cannot be read
+)
+
+// codeOf returns the exit code of an error of a command that takes something.
+func codeOf(err error) int {
+	refused, _ := errors.AsType[*wire.Refusal](err)
+	switch {
+	case errors.Is(err, kvslots.ErrNoSlot):
+		return exitNoSlot
+	case errors.Is(err, kvslots.ErrLimitMismatch):
+		return exitMismatch
+	case errors.Is(err, nats.ErrAuthorization), refused != nil && slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, refused.Status):
+		return exitRefused
+	case client.Temporary(err):
+		return exitNoGateway
+	}
+	return exitFailed
 }
 
 // exitError ends the program with an exit code. The program prints error unless it is

@@ -58,7 +58,7 @@ func limitRunCommand(env settings.Environment) *cobra.Command {
 			s.limitSubcommand, s.key, s.until = c, args[0], clock.Now()+s.wait
 			defer s.close()
 			cfg := underlease.Config{Slot: s, KillAfter: killAfter}
-			return runUnder(c.Context(), c.Command, args[dash:], cfg, s.granted)
+			return runUnder(c.Context(), c.Command, args[dash:], settings.WithoutSecrets(os.Environ()), cfg, s.granted)
 		})
 	command.DisableFlagsInUseLine = true // flags come before the command
 	return command

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -14,7 +15,11 @@ const unknownVariables = "no flag has these environment variables, which are ign
 // load loads the settings of a client command.
 func load(command *cobra.Command, env settings.Environment, of settings.Group) error {
 	warnOfUnknown(command, env)
-	return settings.Load(command, env, of)
+	err := settings.Load(command, env, of)
+	if _, usage := errors.AsType[settings.UsageError](err); err != nil && !usage {
+		return exitError{exitSettings, err}
+	}
+	return err
 }
 
 // warnOfUnknown prints the variables that may be misspelled.

@@ -51,7 +51,8 @@ func newNamedCommand(env settings.Environment, use, short, long string, ownFlags
 		Use:   use + " [--wait 5s] [flags] -- command [argument…]",
 		Short: short,
 		Long:  long + "\n\n" + lockHelp + "\n\n" + gatewayHelp,
-		RunE: func(command *cobra.Command, args []string) error {
+		RunE: func(command *cobra.Command, args []string) (err error) {
+			defer func() { err = o.coded(err) }()
 			if err := load(command, env, &at); err != nil {
 				return err
 			}
@@ -71,7 +72,7 @@ func newNamedCommand(env settings.Environment, use, short, long string, ownFlags
 				return err
 			}
 			defer h.close()
-			return o.conflict(taken(names, o.runUnder(command.Context(), command, h, argv, nil)))
+			return taken(names, o.runUnder(command.Context(), command, h, argv, nil))
 		},
 	}
 	flags := command.Flags()

@@ -22,7 +22,11 @@ import (
 const asProgram = "KVSLOTS_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
+	switch {
+	case os.Getenv(asDriver) != "":
+		drive()
+		return
+	case os.Getenv(asProgram) != "":
 		main()
 	}
 	goleak.VerifyTestMain(logtest.NoSecrets(m))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
@@ -56,7 +57,7 @@ const answerGrace = 2500 * time.Millisecond
 // Borrow takes the lock. All its calls together wait for at most --wait. When the session ends meanwhile, it
 // goes on in another one.
 func (n *named) Borrow(ctx context.Context) (underlease.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(n.until-clock.Now(), 0)+answerGrace)
+	ctx, cancel := context.WithTimeoutCause(ctx, max(n.until-clock.Now(), 0)+answerGrace, client.ErrAnswerTimeout)
 	defer cancel()
 	for {
 		err := n.lock(ctx)

@@ -286,10 +286,10 @@ func TestWaitIsOver(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"away", 503, "", "1s", exitFailed, "kvslots: HTTP status 503; trying again\nkvslots: HTTP status 503\n"},
-		{"away for long", 429, "3600", "1s", exitFailed, "kvslots: HTTP status 429\n"},
-		{"without a wait", 503, "1", "0", exitFailed, "kvslots: HTTP status 503\n"},
-		{"refused for good", 401, "", "5m", exitFailed, "kvslots: HTTP status 401; http://[0-9.:]+ requires a token: give --auth-token-file\n"},
+		{"away", 503, "", "1s", exitNoGateway, "kvslots: HTTP status 503; trying again\nkvslots: HTTP status 503\n"},
+		{"away for long", 429, "3600", "1s", exitNoGateway, "kvslots: HTTP status 429\n"},
+		{"without a wait", 503, "1", "0", exitNoGateway, "kvslots: HTTP status 503\n"},
+		{"refused for good", 401, "", "5m", exitRefused, "kvslots: HTTP status 401; http://[0-9.:]+ requires a token: give --auth-token-file\n"},
 		{"failed", 500, "", "5m", exitFailed, "kvslots: HTTP status 500\n"},
 		{"no slot", 409, "", "1s", exitNoSlot, "kvslots: HTTP status 409\n"},
 	} {

@@ -13,17 +13,21 @@ import (
 
 const runHelp = `Borrow a slot, run the command, return the slot when the command ends, and exit with the command's exit code, or 128+n
 if signal n killed it. The command has KVSLOTS_POSITION, KVSLOTS_LEASE and KVSLOTS_FENCE in its environment, and none of
-the variables with credentials of kvslots, such as KVSLOTS_AUTH_TOKEN.
+the variables that hold credentials of kvslots, such as KVSLOTS_AUTH_TOKEN, unless --keep-credentials is given; those that name
+files with them, such as KVSLOTS_AUTH_TOKEN_FILE, are left to it.
 
-Exit codes of kvslots itself: 75, no slot was free in time, and the command did not run; 124, kvslots ended the command
-because its lease was lost or about to end; 126 and 127, the command cannot be executed or found.
+Exit codes of kvslots itself, if the command did not run: 75, no slot was free in time; 69, no gateway has answered; 77, the
+credentials are refused; 78, a file that a flag names cannot be read; 65, the semaphore has another limit; 126 and 127, the
+command cannot be executed or found; 2, wrong flags; 1, others. --error-exit-code replaces all but 2. 124: kvslots ended the
+command because its lease was lost or about to end.
 
 kvslots renews the lease while the command runs, every sixth of --ttl. With the default --ttl of 30s the command survives
 22 s without a gateway; "--ttl 10m" makes that 8 minutes, and a slot whose machine fails is then free after 10 minutes.
 If no gateway can be reached, the lease ends --ttl after the last renewal.
 Before that, kvslots sends SIGTERM to the command, and SIGKILL after --kill-after: early enough for the command to end before
-its lease, even if the machine was suspended meanwhile. If kvslots itself is killed, Linux kills the command as well; on other
-systems the command continues without a lease.
+its lease, even if the machine was suspended meanwhile. If kvslots itself is killed with SIGKILL, a guard (a small
+shell in a session of its own; a job object on Windows) kills the command's process group. What has left that group goes on, as
+with setsid(1), and at a terminal, or without /bin/sh, what the command has started.
 
 kvslots passes signals on to the command. The command runs in a process group of its own, and when the lease ends, kvslots
 signals the whole group. If standard input is the terminal, the command stays in the group of kvslots, as with flock(1): it
@@ -48,7 +52,8 @@ func runCommand(env settings.Environment) *cobra.Command {
 	command := newPoolCommand(env, "run [<pool>] [--ttl 30s] [--wait 5s] [flags] -- command [argument…]",
 		"Run a command while holding a slot", runHelp, nil,
 		func(flags *pflag.FlagSet) { o.addFlags(flags, 0, "slot", "another <pool>") },
-		func(ctx context.Context, p *poolCommand, args []string) error {
+		func(ctx context.Context, p *poolCommand, args []string) (err error) {
+			defer func() { err = o.coded(err) }()
 			before, argv, err := o.load(p.Command, args)
 			if err != nil {
 				return err
@@ -61,8 +66,7 @@ func runCommand(env settings.Environment) *cobra.Command {
 				return err
 			}
 			defer s.close()
-			err = o.runUnder(ctx, p.Command, s, argv, func() error { return p.printLeases(s) })
-			return o.conflict(err)
+			return o.runUnder(ctx, p.Command, s, argv, func() error { return p.printLeases(s) })
 		})
 	command.DisableFlagsInUseLine = true // flags come before the command
 	return command

@@ -24,6 +24,8 @@ type runOptions struct {
 	killAfter    time.Duration
 	noWait       bool
 	conflictCode int
+	errorCode    int // 0: each error has its own
+	keepSecrets  bool
 	quiet        bool
 	shell        string
 	also         []string
@@ -38,6 +40,8 @@ func (o *runOptions) addFlags(flags *pflag.FlagSet, wait time.Duration, what, ot
 	o.conflictCode = exitNoSlot
 	flags.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait, as with --wait 0")
 	flags.VarP(settings.Number(&o.conflictCode, 0, 255), "conflict-exit-code", "E", "exit code if the "+what+" is taken until --wait is over")
+	flags.Var(settings.Number(&o.errorCode, 0, 255), "error-exit-code", "exit code of kvslots if the command did not run, whatever the reason; 0 means one for each reason")
+	flags.BoolVar(&o.keepSecrets, "keep-credentials", false, "leave the variables with credentials of kvslots to the command")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing if the "+what+" is taken")
 	flags.StringVarP(&o.shell, "command", "c", "", "run this line with /bin/sh -c, instead of a command after --")
 	flags.StringArrayVar(&o.also, "also", nil, others+"; may be repeated. All are taken, or none")
@@ -78,7 +82,11 @@ type holding interface {
 
 // runUnder runs argv while h is held. granted is called before; it may be nil.
 func (o *runOptions) runUnder(ctx context.Context, p *cobra.Command, h holding, argv []string, granted func() error) error {
-	return runUnder(ctx, p, argv, underlease.Config{Slot: h, KillAfter: o.killAfter}, func() ([]string, error) {
+	environment := settings.WithoutSecrets(os.Environ())
+	if o.keepSecrets {
+		environment = os.Environ()
+	}
+	return runUnder(ctx, p, argv, environment, underlease.Config{Slot: h, KillAfter: o.killAfter}, func() ([]string, error) {
 		h.printShortfall()
 		if granted == nil {
 			return h.environment(), nil
@@ -87,20 +95,26 @@ func (o *runOptions) runUnder(ctx context.Context, p *cobra.Command, h holding, 
 	})
 }
 
-// conflict returns the error with the exit code of --conflict-exit-code, if it says that what was
-// asked for is taken.
-func (o *runOptions) conflict(err error) error {
-	if !errors.Is(err, kvslots.ErrNoSlot) {
+// coded returns the error with its exit code: that of --error-exit-code for all, or of --conflict-exit-code if
+// what was asked for is taken. An error without a text is that of the command.
+func (o *runOptions) coded(err error) error {
+	own, ok := errors.AsType[exitError](err)
+	switch {
+	case err == nil, ok && own.error == nil:
 		return err
+	case !ok:
+		own = exitError{codeOf(err), err}
 	}
-	if coded, ok := errors.AsType[exitError](err); ok {
-		err = coded.error
+	own.code = cmp.Or(o.errorCode, own.code)
+	if errors.Is(err, kvslots.ErrNoSlot) {
+		if own.error = placed(own.error); o.conflictCode != exitNoSlot || o.errorCode == 0 {
+			own.code = o.conflictCode
+		}
+		if o.quiet {
+			own.error = nil
+		}
 	}
-	err = placed(err)
-	if o.quiet {
-		err = nil
-	}
-	return exitError{o.conflictCode, err}
+	return own
 }
 
 // timeToEnd returns --kill-after, or its default if it is 0. It must leave the command time
@@ -115,13 +129,13 @@ func timeToEnd(killAfter time.Duration, flag string, ttl time.Duration) (time.Du
 
 // runUnder runs argv under a lease, with the streams of command. granted is called when the
 // lease is granted, and returns the variables to add to the environment of argv.
-func runUnder(ctx context.Context, command *cobra.Command, argv []string, cfg underlease.Config, granted func() ([]string, error)) error {
+func runUnder(ctx context.Context, command *cobra.Command, argv, variables []string, cfg underlease.Config, granted func() ([]string, error)) error {
 	child := exec.Command(argv[0], argv[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr()
 	cfg.Command = child
 	cfg.Prepare = func() error {
 		environment, err := granted()
-		child.Env = append(settings.WithoutSecrets(os.Environ()), environment...)
+		child.Env = append(variables, environment...)
 		return err
 	}
 	cfg.Printf = func(format string, v ...any) { fmt.Fprintf(command.ErrOrStderr(), "kvslots: "+format+"\n", v...) }

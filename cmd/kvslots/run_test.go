@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -356,26 +355,30 @@ func (p *program) waitForState(t *testing.T, want string) {
 	})
 }
 
-// kill -9 of kvslots also kills the command on Linux. The slot is free after the TTL.
+// kill -9 of kvslots also kills the command, with all that it has started.
 func TestRunCommandKilled(t *testing.T) {
 	t.Parallel() // waits for seconds
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
-	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-	out := newLogs()
-	began := time.Now()
-	process := self(t, out, shell([]string{"--server", p.url}, `echo pid $$; exec sleep 60`, "--ttl", "3s")...)
-	waitFor(t, func() bool { return childPID.MatchString(out.String()) })
-	if err := process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = process.Wait()
-	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":1,"wait":20}`, 200, `"position":0`)
-	if took := time.Since(began); took < 3*time.Second {
-		t.Errorf("the slot was back after %s", took)
-	}
-	var pid int
-	fmt.Sscan(childPID.FindStringSubmatch(out.String())[1], &pid)
-	if runtime.GOOS == "linux" && syscall.Kill(pid, 0) == nil {
-		t.Errorf("the command goes on without a lease")
+	script := writeFile(t, "job.sh", "sleep 60 &\necho pid $!\nwait\necho done\n")
+	for name, command := range map[string][]string{
+		"the command":          {"--", "/bin/sh", "-c", `echo pid $$; exec sleep 60`},
+		"its child":            {"--", "/bin/sh", "-c", `/bin/sh -c 'echo pid $$; sleep 60; echo'; echo`},
+		"a child of -c":        {"-c", `/bin/sh -c 'echo pid $$; sleep 60; echo'; echo`},
+		"a script's child":     {"--", "/bin/sh", script},
+		"an ignored hangup":    {"--", "/bin/sh", "-c", `trap '' HUP TERM; sleep 60 & echo pid $!; wait`},
+		"its output is closed": {"--", "/bin/sh", "-c", `sleep 60 & echo pid $!; exec >/dev/null 2>&1; wait`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := newLogs()
+			process := self(t, out, append([]string{"lock", strings.ReplaceAll(name, " ", "-"), "--server", p.url}, command...)...)
+			waitFor(t, func() bool { return childPID.MatchString(out.String()) })
+			if err := process.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = process.Wait()
+			var pid int
+			fmt.Sscan(childPID.FindStringSubmatch(out.String())[1], &pid)
+			waitFor(t, func() bool { return syscall.Kill(pid, 0) != nil })
+		})
 	}
 }

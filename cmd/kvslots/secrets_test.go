@@ -12,12 +12,10 @@ import (
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 )
 
-// The environment that "run" passes on has no variable of a flag that holds a secret, or
-// that names a file with one.
+// The environment that "run" passes on has no variable of a flag that holds a secret.
 func TestWithoutSecrets(t *testing.T) {
 	secret := map[string]bool{
-		"auth-token": true, "auth-token-file": true, "read-token": true, "read-token-file": true, "tokens-file": true,
-		"nats-creds": true, "nats-user": true, "nats-password": true, "nats-token": true, "nats-nkey": true, "nats-tls-key": true, "tls-key": true,
+		"auth-token": true, "read-token": true, "nats-user": true, "nats-password": true, "nats-token": true,
 		"forrst-fn-user": true, "forrst-fn-password": true,
 		"nats-url": true, "server": true, // given with user information
 	}

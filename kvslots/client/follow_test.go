@@ -63,7 +63,7 @@ func evicted(ctx context.Context, s *kvslots.Store, l *kvslots.Lease, pool uuid.
 
 func newSession(t *testing.T, c *client.Client) *kvslots.Session {
 	t.Helper()
-	session, err := kvslots.NewSession(t.Context(), c)
+	session, err := kvslots.NewSession(t.Context(), c, kvslots.WithIdle(10*time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,10 +64,9 @@ func (e Environment) Unknown(program *cobra.Command) []string {
 	})
 }
 
-// credential matches the environment variables of kvslots that hold a secret, or the
-// name of a file with one. It matches by the last words of the name, so that it also
-// covers flags that are added later. KVSLOTS_…_NKEYS are public keys.
-var credential = regexp.MustCompile(`^KVSLOTS_.*(TOKENS?|PASSWORD|SECRET|CREDS|NKEY|USER|TLS_KEY)(_FILE)?$`)
+// credential matches the environment variables of kvslots that hold a secret. It matches by the last words of
+// the name, so that it also covers flags that are added later. The names of files with secrets are none.
+var credential = regexp.MustCompile(`^KVSLOTS_.*(TOKENS?|PASSWORD|SECRET|USER)$`)
 
 // WithoutSecrets returns the environment that "run" passes on to its command: without
 // the credentials of kvslots, and without URLs that contain user information.

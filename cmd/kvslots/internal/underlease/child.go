@@ -11,6 +11,7 @@ type child struct {
 	command *exec.Cmd
 	shared  bool          // whether it is in the process group of this process
 	done    chan struct{} // closed when it has ended
+	guard   *guard        // kills it when this process has died
 }
 
 // startChild starts a command, in the process group of this process if shared is true,
@@ -18,6 +19,7 @@ type child struct {
 func startChild(command *exec.Cmd, shared bool) (*child, error) {
 	c := &child{command: command, shared: shared, done: make(chan struct{})}
 	c.arrange()
+	c.guard = startGuard()
 	// Processes that the command leaves behind may keep its output open.
 	command.WaitDelay = time.Second
 	started := make(chan error)
@@ -26,7 +28,11 @@ func startChild(command *exec.Cmd, shared bool) (*child, error) {
 		// the process; see arrange.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
+		defer c.guard.stop()
 		err := command.Start()
+		if err == nil {
+			c.guard.watch(c)
+		}
 		started <- err
 		if err != nil {
 			return

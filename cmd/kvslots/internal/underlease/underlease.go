@@ -8,8 +8,10 @@
 // A lease is measured on the clock of package clock. If the machine is suspended until after the end
 // of the lease, Run kills the command within maxPause after the resumption.
 //
-// All this needs a running process. If the process is killed, Linux kills the command,
-// too; on other systems the command goes on without a lease. If the process is stopped
+// All this needs a running process. If the process is killed, a guard kills the command with its
+// process group: a shell in a session of its own; on Windows a job object. Without a shell Linux kills the
+// command alone. What has left the command's group goes on, and so do the children of a command
+// that shares the group of this process, at a terminal. If the process is stopped
 // (SIGSTOP), nothing ends the command in time.
 package underlease
 

@@ -145,7 +145,7 @@ func TestBadRequests(t *testing.T) {
 		{"no body", someSession, "POST", "/v1/locks/k", ``, 400, `\{"error":"bad_request","detail":"body must be one JSON object"\}`},
 		{"unknown field", someSession, "POST", "/v1/locks/k", `{"acquire_timeout_s":1,"x":1}`, 400, refused("bad_request")},
 		{"session in the body", someSession, "POST", "/v1/locks/k", `{"acquire_timeout_s":1,"session":"x"}`, 400, refused("bad_request")},
-		{"field of a session", "", "POST", "/v1/sessions", `{"idle_timeout_s":1}`, 400, refused("bad_request")},
+		{"field of a session", "", "POST", "/v1/sessions", `{"idle_timeout":1}`, 400, refused("bad_request")},
 		{"field of a ping", "", "POST", "/v1/sessions/" + someSession + "/ping", `{"x":1}`, 400, refused("bad_request")},
 		{"trailing data", someSession, "POST", "/v1/locks/k", `{"acquire_timeout_s":1}{}`, 400, refused("bad_request")},
 		{"long body", someSession, "POST", "/v1/locks/k", long, 413, `\{"error":"bad_request","detail":"body must be at most 64 KiB"\}`},

@@ -70,14 +70,14 @@ func FuzzStrict(f *testing.F) {
 		`{"token":"`+testToken+`"}`, `{"token":"`+testToken+`","lease_ttl_s":99999999999999999999}`,
 		`{"session":"s","key":"k"}`, `{"label":"\u202e","lease_ttl_s":1}`, `{"key":"\ud800","key":""}`)
 	texts := []string{
-		"acquire_timeout_s" + secondsText, "timeout_s" + secondsText, "lease_ttl_s" + secondsText,
+		"acquire_timeout_s" + secondsText, "timeout_s" + secondsText, "lease_ttl_s" + secondsText, "idle_timeout_s" + secondsText,
 		labelText, limitText, tokenText, keyText, sessionText, emptyText,
 	}
-	for _, name := range []string{"acquire_timeout_s", "timeout_s", "lease_ttl_s", "limit", "token", "key", "session", "label"} {
+	for _, name := range []string{"acquire_timeout_s", "timeout_s", "lease_ttl_s", "limit", "token", "key", "session", "label", "idle_timeout_s"} {
 		texts = append(texts, name+" must be given once")
 	}
 	for _, names := range []string{
-		"acquire_timeout_s, lease_ttl_s, label", "acquire_timeout_s, limit, lease_ttl_s, label", "lease_ttl_s, label", "limit, lease_ttl_s, label", "label",
+		"acquire_timeout_s, lease_ttl_s, label", "acquire_timeout_s, limit, lease_ttl_s, label", "lease_ttl_s, label", "limit, lease_ttl_s, label", "label, idle_timeout_s",
 		"timeout_s", "token", "token, lease_ttl_s",
 	} {
 		texts = append(texts, onlyText+names)

@@ -1,20 +1,3 @@
-// Package natsapi serves the operations of the gateway over NATS request/reply
-// (README.md, "Subjects"): a micro service named kvslots with an endpoint for each
-// operation. Request bodies are those of HTTP, plus the pool's "id", or the "session" and
-// the "key", which HTTP has in the path and in headers. Answers are the same bytes as over
-// HTTP, or {} where HTTP has no body. An error has its HTTP status in the header
-// Nats-Service-Error-Code. kvslots.rpc receives and returns envelopes of Forrst.
-//
-// The gateways on one NATS share a queue group, so one of them receives each request. All
-// of them receive kvslots.cancel.
-//
-// The service sends an answer that grants a lease in such a way that the server reports
-// whether its reply subject has a subscription. If it has none, the service takes the lease
-// back at once. That works within one account only, since the server never reports a reply
-// through a service import as undelivered. So the connection must be in the clients'
-// account. A client that confirms its grants after a wait does not depend on that report,
-// and gets its grants sooner: for other clients the service first waits until the server
-// has noticed closed sockets (README.md, "Confirming").
 package natsapi
 
 import (
@@ -142,7 +125,7 @@ type Service struct {
 	listed       []endpoint // all, in the order of INFO and STATS
 	sender       *delivery.Sender
 	requests     *requests
-	away         *away
+	suspension   *suspension
 	counters     counters
 	listener     Listener               // nil if the server does not tell what its clients do
 	connections  *admission.Connections // nil without listener
@@ -181,7 +164,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 			Pools: cfg.Pools, Operator: cfg.Pools, Sessions: cfg.Sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APINATS),
 			SessionTimes: cfg.SessionTimes, Functions: cfg.Calls, Log: cfg.Logger,
 		},
-		requests: newRequests(time.Now), away: newAway(time.Now),
+		requests: newRequests(time.Now), suspension: newSuspension(time.Now),
 		listener: cfg.Listener, addresses: cfg.Addresses,
 		verbLimit: rate.NewLimiter(rate.Limit(cmp.Or(cfg.VerbsPerSecond, DefaultVerbsPerSecond)), verbsAtOnce),
 	}
@@ -201,7 +184,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	s.identity = newIdentity(cfg.Version)
 	s.started = time.Now().UTC()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.watching.Go(func() { s.away.watch(s.ctx) })
+	s.watching.Go(func() { s.suspension.watch(s.ctx) })
 	if err := s.start(sending); err != nil {
 		s.cancel()
 		_ = s.Close(s.ctx)

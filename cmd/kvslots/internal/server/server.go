@@ -1,6 +1,3 @@
-// Package server runs a gateway for kvslots serve: its HTTP listener, the NATS server or the
-// connections to one, the store, and what operators need: logs, signals, reloaded files and
-// the service manager.
 package server
 
 import (

@@ -1,7 +1,3 @@
-// Package settings has the flags of serve and of the client commands, with their defaults,
-// the rules between them, and the files that they name. Load sets flags from the command
-// line, the environment and the configuration file, in this order of precedence, and checks
-// them.
 package settings
 
 import (

@@ -57,7 +57,7 @@ func TestReadRefusesWhatCannotBe(t *testing.T) {
 		}
 	}
 	value := func(n int, v any) func(*testing.T) []byte {
-		return with(func(b *Backup) { b.Entries[n].Value, _ = json.Marshal(v) })
+		return with(func(b *Backup) { b.Entries[n].Value = encodedValue(v) })
 	}
 	fenced := slot("x", time.Hour)
 	fenced.Fence = highFence + 1
@@ -77,7 +77,7 @@ func TestReadRefusesWhatCannotBe(t *testing.T) {
 		return with(func(b *Backup) {
 			for i, key := range []entry.Key{rules.SlotKey(id, n), {Kind: entry.Config, Pool: id}} { // the configuration is newer
 				b.Entries[i+2].Key = key.String()
-				b.Entries[i+2].Value, _ = json.Marshal([]any{s, config}[i])
+				b.Entries[i+2].Value = encodedValue([]any{s, config}[i])
 			}
 		})
 	}
@@ -220,4 +220,13 @@ func fuzzed(micros int64, revision uint64, replicas int, key string, at int64, v
 	var file bytes.Buffer
 	_ = Write(&file, b) // what cannot be encoded is cut off
 	return file.Bytes()
+}
+
+// encodedValue returns a value as peers write it.
+func encodedValue(v any) []byte {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(v)
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }

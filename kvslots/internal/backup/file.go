@@ -59,6 +59,7 @@ func Write(w io.Writer, b *Backup) error {
 	buffered := bufio.NewWriter(w)
 	hash := sha256.New()
 	lines := json.NewEncoder(io.MultiWriter(buffered, hash))
+	lines.SetEscapeHTML(false) // as peers write values
 	if err := lines.Encode(b.Header); err != nil {
 		return err
 	}

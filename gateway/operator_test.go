@@ -265,6 +265,10 @@ func TestNamesOfPools(t *testing.T) {
 			t.Errorf("%s is %s", text, detail.Hash)
 		}
 	}
+	g.borrow(t, pool, "")
+	if _, text, _ := g.Do(t, "GET", "/v1/pools/"+hash+"?leases=0&line=0", ""); strings.Contains(text, "leases") {
+		t.Error(text)
+	}
 	for _, text := range []string{"accounts", hash[:7], "nightly"} {
 		g.ask(t, 404, nil, "GET", "/v1/pools/"+text, "")
 	}

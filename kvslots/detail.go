@@ -20,10 +20,20 @@ type PoolDetail struct {
 }
 
 // DetailPage selects what ReadPool lists: up to MaxHolders leases whose position is at least
-// From, and up to MaxWaiters places in line after the first After. 0 lists none.
+// From, and up to MaxWaiters places in line after the first After; 0 or less lists none. The zero
+// DetailPage is the first page, with up to 100 of each.
 type DetailPage struct {
 	From, MaxHolders  int
 	After, MaxWaiters int
+}
+
+// OrFirst returns the first page for the zero DetailPage, and p otherwise. It is for packages that
+// implement Operator.
+func (p DetailPage) OrFirst() DetailPage {
+	if p == (DetailPage{}) {
+		p.MaxHolders, p.MaxWaiters = 100, 100
+	}
+	return p
 }
 
 // ReadPool returns what a pool holds, as it was at an instant between the call and its return.
@@ -31,6 +41,7 @@ type DetailPage struct {
 //
 // The errors are ErrNoPool, ErrUnavailable, ErrClosed and context.Cause(ctx).
 func (s *Store) ReadPool(ctx context.Context, pool PoolRef, page DetailPage) (PoolDetail, error) {
+	page = page.OrFirst()
 	a, err := s.bucket.Do(ctx, peer.ReadPool{
 		Pool: pool.hash, From: page.From, After: page.After, MaxHolders: page.MaxHolders, MaxWaiters: page.MaxWaiters,
 	})

@@ -53,7 +53,7 @@ func TestOperator(t *testing.T) {
 	if refused, ok := errors.AsType[*NoSlotError](err); !ok || refused.Place != 1 || !errors.Is(err, ErrNoSlot) {
 		t.Errorf("refused: %v", err)
 	}
-	detail, err := other.ReadPool(ctx, ref, DetailPage{MaxHolders: 10, MaxWaiters: 10})
+	detail, err := other.ReadPool(ctx, ref, DetailPage{})
 	if err != nil || len(detail.Holders) != 1 || len(detail.OutList) != 1 || detail.OutList[0].Reason != "broken" || detail.Out != 1 {
 		t.Errorf("%+v, %v", detail, err)
 	}

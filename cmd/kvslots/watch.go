@@ -145,7 +145,7 @@ func (t *target) watch(ctx context.Context, every time.Duration) error {
 	var last *kvslots.State
 	t.from.hint = "still trying"
 	for {
-		read, err := t.from.read(ctx, t.pool, kvslots.DetailPage{})
+		read, err := t.from.read(ctx, t.pool, kvslots.DetailPage{MaxHolders: -1})
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -23,6 +23,7 @@ const maxRead = 1000
 // ReadPool is like Store.ReadPool, but lists no more than 1,000 leases and 1,000 places; over NATS
 // 100 of each.
 func (c *Client) ReadPool(ctx context.Context, pool kvslots.PoolRef, page kvslots.DetailPage) (kvslots.PoolDetail, error) {
+	page = page.OrFirst()
 	r := about(pool, wire.ByHash.ReadPool())
 	for field, n := range map[string]int{
 		"from": max(page.From, 0), "leases": min(max(page.MaxHolders, 0), maxRead),

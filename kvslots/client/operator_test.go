@@ -43,7 +43,7 @@ func TestOperator(t *testing.T) {
 			if state, err := c.TakeOut(ctx, ref, out); err != nil || state != (kvslots.State{Count: 2, InUse: 1, Out: 1}) {
 				t.Errorf("%+v, %v", state, err)
 			}
-			d, err := c.ReadPool(ctx, ref, kvslots.DetailPage{MaxHolders: 10, MaxWaiters: 10})
+			d, err := c.ReadPool(ctx, ref, kvslots.DetailPage{})
 			if err != nil || d.Name != "screens" || len(d.Holders) != 1 || d.Holders[0].Label != label || len(d.OutList) != 1 || d.OutList[0] != out {
 				t.Errorf("%+v, %v", d, err)
 			}

@@ -137,10 +137,14 @@ const (
 
 func (f Fields) readPool(p *Params) (err error) {
 	page := &p.Operator.Page
-	return f.integers([]integerField{
+	err = f.integers([]integerField{
 		{"from", &page.From, 0, 0, maxPlace}, {"leases", &page.MaxHolders, defaultListed, 0, maxListed},
 		{"after", &page.After, 0, 0, maxPlace}, {"line", &page.MaxWaiters, defaultListed, 0, maxListed},
 	})
+	if *page == (kvslots.DetailPage{}) {
+		page.MaxHolders = -1 // none, and not the first page
+	}
+	return err
 }
 
 func (f Fields) readLeases(p *Params) error {

@@ -11,17 +11,35 @@ import (
 // With borrows a slot of a pool, calls do with the lease, and returns the lease. Meanwhile it
 // renews the lease. The context of do ends before the lease does: see Lease.Context.
 //
-// The errors are those of Store.Borrow, and that of do. If the lease was lost while do ran, the
-// error wraps Lease.Err, too. An error of the return is not reported: the lease ends by itself.
-func With(ctx context.Context, at Service, pool uuid.UUID, ttl, wait time.Duration, do func(context.Context, *Lease) error, opts ...Option) error {
+// The errors are those of Store.Borrow, that of do, and those of Store.Return: the slot is taken until its lease
+// ends then. If the lease was lost while do ran, the error wraps Lease.Err, too.
+func With(ctx context.Context, at Service, pool uuid.UUID, ttl, wait time.Duration, do func(context.Context, *Lease) error, opts ...Option) (err error) {
 	lease, err := at.Borrow(ctx, pool, ttl, wait, opts...)
 	if err != nil {
 		return err
 	}
-	defer func() { _, _ = lease.Return(ctx) }()
+	defer func() {
+		if _, failed := lease.Return(ctx); failed != nil && !isLost(failed) {
+			err = errors.Join(err, failed)
+		}
+	}()
 	defer lease.KeepAlive(ctx)()
 	within, cancel := lease.Context(ctx)
 	defer cancel()
-	err = do(within, lease)
-	return errors.Join(err, lease.Err())
+	return errors.Join(do(within, lease), lease.Err())
+}
+
+// With calls do while the session holds the lock of a name, and waits for it until ctx ends: see Mutex.Lock. The
+// context of do ends before the lock is lost.
+//
+// The errors are those of Mutex.Lock, that of do, and those of Mutex.Unlock.
+func (s *Session) With(ctx context.Context, name string, do func(context.Context) error, opts ...MutexOption) (err error) {
+	m := s.Mutex(name, opts...)
+	if err := m.Lock(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Unlock(ctx)) }()
+	within, cancel := m.Context(ctx)
+	defer cancel()
+	return do(within)
 }

@@ -2,12 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"os/user"
-	"path/filepath"
-	"strings"
-	"unicode"
 
 	"github.com/spf13/pflag"
 
@@ -26,25 +20,4 @@ func checkText(flag, text string) error {
 		return nil
 	}
 	return settings.Usagef("--%s must be %s", flag, wrong.Range)
-}
-
-// defaultLabel returns the label of what a command is run under: user@host:pid and the command's
-// name. The command's arguments are left out, since they may contain secrets, and every reader of
-// the gateway sees labels.
-func defaultLabel(command string) string {
-	who := "?"
-	if u, err := user.Current(); err == nil {
-		who = u.Username
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "?"
-	}
-	label := []rune(fmt.Sprintf("%s@%s:%d %s", who, host, os.Getpid(), filepath.Base(command)))
-	for i, r := range label {
-		if !unicode.IsPrint(r) || kvslots.IsHidden(r) {
-			label[i] = '?'
-		}
-	}
-	return strings.TrimSpace(string(label[:min(len(label), kvslots.MaxLabel)]))
 }

@@ -126,7 +126,7 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%q: exit code %d, %s", args, code, stderr)
 		}
 	}
-	if label := defaultLabel("/bin/a\x1b" + long); len([]rune(label)) > kvslots.MaxLabel || checkText("label", label) != nil {
+	if label := client.DefaultLabel("/bin/a\x1b" + long); len([]rune(label)) > kvslots.MaxLabel || checkText("label", label) != nil {
 		t.Errorf("%q", label)
 	}
 }

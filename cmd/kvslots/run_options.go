@@ -15,6 +15,7 @@ import (
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
 )
 
 // runOptions are the flags of the commands that run a command: run, lock and sem. Those with a
@@ -63,7 +64,7 @@ func (o *runOptions) load(command *cobra.Command, args []string) (before, argv [
 		o.wait = 0
 	}
 	if !command.Flags().Changed("label") {
-		o.label = defaultLabel(argv[0])
+		o.label = client.DefaultLabel(argv[0])
 	}
 	if err := checkText("label", o.label); err != nil {
 		return nil, nil, err

@@ -2,6 +2,15 @@
 // NATS or HTTP, for programs without access to JetStream. Its Client has the methods of
 // a kvslots.Store, and returns the same errors.
 //
+//	c, err := client.Dial(ctx, "http://127.0.0.1:8080", client.Config{})
+//	session, err := kvslots.NewSession(ctx, c)
+//	defer session.Close(ctx)
+//	err = session.With(ctx, "nightly", func(ctx context.Context) error { … }) // under a lock by name
+//	err = kvslots.With(ctx, c, pool, 30*time.Second, 10*time.Second, do)      // with a slot of a pool
+//
+// Both renew their lease, and end the context of the work before it is lost. For more than one
+// function: Session.Mutex and Session.Semaphore, and Lease.KeepAlive.
+//
 // A Client knows only what gateways answer. Lease.Done is closed when the lease's time
 // is over, when Return succeeds on this Client, and when a renewal is refused. Over NATS the
 // Client also follows the lease: when another client returns it, or deletes the pool, Done is
@@ -51,6 +60,7 @@ import (
 type Client struct {
 	gateways transport
 	timeout  time.Duration // see Config.Timeout
+	label    string        // see Config.Label
 	retrying func(error)   // see Config.Retrying
 }
 
@@ -92,12 +102,16 @@ type Config struct {
 	// for calls that wait, and 10 s for others.
 	Timeout time.Duration
 
+	// Label is the label of leases and sessions without kvslots.WithLabel; "" means DefaultLabel of this
+	// program.
+	Label string
+
 	// Retrying is called with the error of a request before it is repeated, for logs; nil: it is not.
 	Retrying func(error)
 }
 
 func (cfg Config) client(gateways transport) *Client {
-	return &Client{gateways: gateways, timeout: cfg.Timeout, retrying: cfg.Retrying}
+	return &Client{gateways: gateways, timeout: cfg.Timeout, label: cfg.Label, retrying: cfg.Retrying}
 }
 
 // Dial returns a Client for the gateways at a URL, or at several, separated by commas. URLs

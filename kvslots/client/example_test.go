@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
@@ -76,8 +77,8 @@ func ExampleDial_http() {
 	// true no such pool
 }
 
-// A lock by name, held by a session.
-func ExampleClient_Acquire() {
+// Work under a lock by name. Its context ends before the lock is lost.
+func ExampleClient() {
 	ctx := context.Background()
 	at, stop, err := exampleGateway(ctx)
 	if err != nil {
@@ -85,31 +86,26 @@ func ExampleClient_Acquire() {
 		return
 	}
 	defer stop()
-	nc, err := nats.Connect(at.nats)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer nc.Close()
 
-	c, deploy := client.New(nc, client.Config{}), kvslots.Lock("deploy")
-	session, idle, err := c.CreateSession(ctx)
+	c, err := client.Dial(ctx, at.http, client.Config{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer c.EndSession(ctx, session)
-	fmt.Println("ends when unused for", idle)
-	grant, err := c.Acquire(ctx, session, deploy, 30*time.Second, 10*time.Second)
+	defer c.Close()
+	session, err := kvslots.NewSession(ctx, c)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("held for", grant.TTL)
-	fmt.Println(c.Release(ctx, session, deploy, grant.Token))
+	defer session.Close(ctx)
+	err = session.With(ctx, "deploy", func(ctx context.Context) error {
+		fmt.Println("deployed")
+		return ctx.Err()
+	})
+	fmt.Println(err)
 	// Output:
-	// ends when unused for 20s
-	// held for 30s
+	// deployed
 	// <nil>
 }
 
@@ -162,7 +158,10 @@ func exampleGateway(ctx context.Context) (at urls, stop func(), err error) {
 	undo = append(undo, func() { service.Close(ctx) })
 	web := httptest.NewServer(gateway.New(gateway.Config{
 		Store: store, Lending: lending,
-		Dialects: []gateway.Dialect{library.New(store, lending, logtest.Logger())},
+		Dialects: []gateway.Dialect{
+			library.New(store, lending, logtest.Logger()),
+			dflockd.New(store, dflockd.Config{Lending: lending, Turns: turns}),
+		},
 	}).Handler())
 	undo = append(undo, web.Close)
 	return urls{srv.ClientURL(), web.URL}, stop, nil

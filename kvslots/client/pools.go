@@ -61,6 +61,7 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 	if err := o.Apply(opts); err != nil {
 		return nil, err
 	}
+	label := c.labelOr(o.Label)
 	var lease *kvslots.Lease
 	err := c.take(ctx, taking{
 		wait: wait, key: o.RequestKey,
@@ -68,7 +69,7 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 			var body wire.Lease
 			lease, err = c.lease(ctx, &body, request{
 				Route: wire.Borrow, wait: wait, key: key, unknown: unknown,
-				body: wire.Request{ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait), Label: o.Label},
+				body: wire.Request{ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait), Label: label},
 				undo: func() request { return returnOf(pool, body.Lease) },
 			})
 			return err

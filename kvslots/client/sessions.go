@@ -23,7 +23,7 @@ func (c *Client) CreateSession(ctx context.Context, opts ...kvslots.Option) (id 
 	if err := o.Apply(opts); err != nil {
 		return "", 0, err
 	}
-	body := wire.Request{Label: o.Label}
+	body := wire.Request{Label: c.labelOr(o.Label)}
 	if o.Idle > 0 {
 		body.IdleTimeout = wire.Seconds(o.Idle)
 	}

@@ -23,6 +23,9 @@ const (
 	exitLost   = underlease.ExitLost // 124: run ended the command because its lease was ending
 )
 
+// takers are the commands that take something, and runners those that run a command under it.
+var takers, runners = []string{"borrow", "run", "lock", "sem"}, []string{"run", "lock", "sem"}
+
 // exitStatuses is for the man pages: what an exit code means, and of which commands, or of all.
 var exitStatuses = []struct {
 	code, text string
@@ -31,10 +34,14 @@ var exitStatuses = []struct {
 	{"0", "Done; run, lock and sem have the command's own exit code, whatever it is.", nil},
 	{"1", "Failed.", nil},
 	{"2", "Wrong usage.", nil},
-	{"75", "No slot or lock in time; nothing was run.", []string{"borrow", "run", "lock", "sem", "acquire"}},
-	{"124", "The command was ended, because the lease was lost or about to end.", []string{"run", "lock", "sem"}},
-	{"126, 127", "The command cannot be executed, or cannot be found; nothing was taken.", []string{"run", "lock", "sem"}},
-	{"128 + n", "Signal n killed the command, or ended the wait.", []string{"borrow", "run", "lock", "sem"}},
+	{"65", "The semaphore is in use with another limit.", takers},
+	{"69", "No gateway has answered, or one is overloaded or stopping.", takers},
+	{"75", "No slot or lock in time; nothing was run.", append(slices.Clone(takers), "acquire")},
+	{"77", "The gateway, or NATS, refuses the credentials.", takers},
+	{"78", "A file that a setting names cannot be read.", takers},
+	{"124", "The command was ended, because the lease was lost or about to end.", runners},
+	{"126, 127", "The command cannot be executed, or cannot be found; nothing was taken.", runners},
+	{"128 + n", "Signal n killed the command, or ended the wait.", takers},
 }
 
 // Exit codes of the commands that take something; of sysexits.h, too.

@@ -35,7 +35,8 @@
 // gateway accepts the connection and never answers, and at once if a gateway asks for a longer pause than
 // what is left of the wait. Return, Release and EndSession are repeated for 10 s, and CreateSession until the deadline of its context, or
 // for 3 s. Other calls send one request, whose answer may take 10 s. See
-// Config.Timeout. If the program dies while it waits, gateways keep its place for their --resume-grace.
+// Config.Timeout. If the program dies while it waits, gateways keep its place for their --resume-grace. Clients in
+// other languages promise the same: see kvslots/client/PROMISES.md.
 package client
 
 import (

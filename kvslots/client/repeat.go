@@ -91,6 +91,11 @@ func retryAfter(err error) time.Duration {
 // repeat sends a request, which may be sent several times, until a gateway has answered: for
 // Config.Timeout, or until the deadline of ctx, or for answerTime.
 func (c *Client) repeat(ctx context.Context, r request, into any) error {
+	return c.repeatEach(ctx, r, into, func() {})
+}
+
+// repeatEach is repeat, and calls each before a request is sent.
+func (c *Client) repeatEach(ctx context.Context, r request, into any, each func()) error {
 	lasts := answerTime
 	if deadline, bounded := ctx.Deadline(); bounded {
 		lasts = time.Until(deadline)
@@ -101,6 +106,7 @@ func (c *Client) repeat(ctx context.Context, r request, into any) error {
 	a := attempts{client: c, until: clock.Now() + lasts}
 	var last error
 	for {
+		each()
 		err := c.send(within, r, cmp.Or(c.timeout, answerTime), func(answer answer) error { return answer.decode(into) })
 		switch {
 		case err == nil, errors.Is(ctx.Err(), context.Canceled):

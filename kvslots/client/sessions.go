@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
 
@@ -58,12 +59,18 @@ func (c *Client) inSession(ctx context.Context, to wire.Route, body wire.Request
 	return c.ask(ctx, request{Route: to, body: body}, into)
 }
 
-// giveUp is inSession for a request that gives up what the session holds, and is repeated.
+// giveUp is inSession for a request that gives up what the session holds, and is repeated. A repeat finds nothing
+// to give up if the answer to the request before it was lost.
 func (c *Client) giveUp(ctx context.Context, to wire.Route, body wire.Request) error {
 	if !wire.IsSessionID(body.Session) {
 		return kvslots.ErrSessionGone
 	}
-	return c.repeat(ctx, request{Route: to, body: body}, new(wire.Empty))
+	sent := 0
+	err := c.repeatEach(ctx, request{Route: to, body: body}, new(wire.Empty), func() { sent++ })
+	if sent > 1 && (errors.Is(err, kvslots.ErrNotHeld) || errors.Is(err, kvslots.ErrSessionGone)) {
+		return nil
+	}
+	return err
 }
 
 // Acquire is like Store.Acquire. If ctx ends first, the Client cancels the request: see

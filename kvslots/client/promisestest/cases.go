@@ -61,6 +61,7 @@ var promises = []promise{
 	{name: "a lost answer with a session", do: lock, faults: once(toSessions, losesAnswer), want: granted, most: 3},
 	{name: "two lost answers to a return", do: borrow, faults: []fault{{toReturn, 2, losesAnswer}}, want: granted, most: 1.5},
 	{name: "away when it returns", do: borrow, faults: []fault{{toReturn, 3, refuses(503, "")}}, want: granted, most: 1.5},
+	{name: "a lost answer to an unlock", do: lock, faults: once("/release", losesAnswer), want: granted, most: 1.5},
 	{name: "a lost answer to an end", do: lock, faults: once(endSession, losesAnswer), want: granted, most: 1.5},
 	{name: "503, Retry-After 1", do: borrow, wait: 5, faults: once(toBorrow, refuses(503, "1")), want: granted, least: 0.9, most: 4},
 	{name: "503, Retry-After 30, wait 5 s", do: borrow, wait: 5, faults: all(refuses(503, "30")), want: unavailable, most: 1.5},

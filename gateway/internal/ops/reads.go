@@ -12,22 +12,30 @@ import (
 
 // Reads serializes the reads of lists and statistics, each of which looks at all pools, over all
 // transports of a gateway. Clients take turns: each may have one read queued. Callers that wait
-// for the same read share one. After a read is a pause for as long as it took: it takes as long as
-// many other calls, and for a part of that time the store serves none of them. The zero Reads is
-// ready for use.
+// for the same read share one. After a read is a pause for as long as it took, since it takes as long
+// as many other calls, and for a part of that time the store serves none of them, and for as long as
+// the answers to its callers take. The zero Reads is ready for use.
 type Reads struct {
 	mu     sync.Mutex
 	busy   bool // a read is being performed, or a pause is under way
 	queued []*read
 }
 
+const (
+	// maxCallers is how many callers of one client may share a read, such as pages of one address.
+	maxCallers = 16
+
+	// answerTime is about how long an answer takes.
+	answerTime = time.Millisecond / 2
+)
+
 // read is a read that is queued or being performed. One of its callers performs it for all.
 type read struct {
 	of      any // what is read
 	client  string
-	callers int           // that wait
-	turn    chan struct{} // has an element when the read is to be performed
-	done    chan struct{} // closed when answer and err are set
+	callers map[string]int // that wait, by client
+	turn    chan struct{}  // has an element when the read is to be performed
+	done    chan struct{}  // closed when answer and err are set
 	answer  any
 	err     error
 }
@@ -37,7 +45,7 @@ var errReadFailed = errors.New("a shared read has failed")
 
 // Do returns the answer of perform, in the client's turn, or of another caller's perform for the
 // same comparable value of, if that begins after Do is called. The errors are those of perform,
-// wire.ErrMaxReads if the client has another read queued, and the cause of ctx.
+// wire.ErrMaxReads if the client has another read or maxCallers calls queued, and the cause of ctx.
 func (r *Reads) Do(ctx context.Context, client string, of any, perform func(context.Context) (any, error)) (any, error) {
 	mine, err := r.join(client, of)
 	if err != nil {
@@ -48,7 +56,7 @@ func (r *Reads) Do(ctx context.Context, client string, of any, perform func(cont
 		r.perform(context.WithoutCancel(ctx), mine, perform)
 	case <-mine.done:
 	case <-ctx.Done():
-		r.leave(mine)
+		r.leave(mine, client)
 		return nil, context.Cause(ctx)
 	}
 	return mine.answer, mine.err
@@ -58,15 +66,15 @@ func (r *Reads) join(client string, of any) (*read, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, q := range r.queued {
-		if q.of == of {
-			q.callers++
+		switch {
+		case q.of == of && q.callers[client] < maxCallers:
+			q.callers[client]++
 			return q, nil
+		case q.of == of, q.client == client:
+			return nil, wire.ErrMaxReads
 		}
 	}
-	if slices.ContainsFunc(r.queued, func(q *read) bool { return q.client == client }) {
-		return nil, wire.ErrMaxReads
-	}
-	mine := &read{of: of, client: client, callers: 1, turn: make(chan struct{}, 1), done: make(chan struct{}), err: errReadFailed}
+	mine := &read{of: of, client: client, callers: map[string]int{client: 1}, turn: make(chan struct{}, 1), done: make(chan struct{}), err: errReadFailed}
 	r.queued = append(r.queued, mine)
 	if !r.busy {
 		r.begin()
@@ -85,11 +93,15 @@ func (r *Reads) begin() {
 func (r *Reads) perform(ctx context.Context, mine *read, perform func(context.Context) (any, error)) {
 	r.mu.Lock()
 	r.queued = slices.Delete(r.queued, 0, 1)
+	answers := time.Duration(0)
+	for _, n := range mine.callers {
+		answers += time.Duration(n) * answerTime
+	}
 	r.mu.Unlock()
 	began := time.Now()
 	defer func() {
 		close(mine.done)
-		time.AfterFunc(time.Since(began), func() {
+		time.AfterFunc(time.Since(began)+answers, func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.begin()
@@ -99,11 +111,14 @@ func (r *Reads) perform(ctx context.Context, mine *read, perform func(context.Co
 }
 
 // leave takes a caller out. A read without callers is not performed, and passes its turn on.
-func (r *Reads) leave(mine *read) {
+func (r *Reads) leave(mine *read, client string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := slices.Index(r.queued, mine)
-	if mine.callers--; mine.callers > 0 || at < 0 {
+	if mine.callers[client]--; mine.callers[client] == 0 {
+		delete(mine.callers, client)
+	}
+	if len(mine.callers) > 0 || at < 0 {
 		return
 	}
 	r.queued = slices.Delete(r.queued, at, at+1)

@@ -78,7 +78,7 @@ func (f readFixture) list(ctx context.Context, client, match string) error {
 	return err
 }
 
-// A client that asks for many lists at once delays another client by two of them, with the pauses
+// A client that asks for many lists at once, half of them the same ones, delays another client by two of them, with the pauses
 // behind them; and the store has half of the time for other calls.
 func TestReadsTakeTurnsByClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestReadsTakeTurnsByClient(t *testing.T) {
 		for i := range 300 {
 			go func() {
 				for n := 0; time.Since(began) < time.Minute; n++ {
-					switch err := f.list(t.Context(), "crowd", strconv.Itoa(i)+"-"+strconv.Itoa(n)); {
+					switch err := f.list(t.Context(), "crowd", strconv.Itoa(i%2*i)+"-"+strconv.Itoa(i%2*n)); {
 					case errors.Is(err, wire.ErrMaxReads):
 						refused.Add(1)
 						<-time.After(time.Second)

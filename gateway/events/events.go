@@ -45,6 +45,10 @@ type Config struct {
 	// WriteTimeout is how long a client may not read before its stream is cut. 0 means 10 s.
 	WriteTimeout time.Duration
 
+	// KeepAlive is how often a stream without events sends a comment: proxies cut connections
+	// that are silent for longer, often after 30 or 60 s. 0 means 15 s.
+	KeepAlive time.Duration
+
 	// Logger receives a line at level debug for each stream whose client reads too slowly.
 	// nil means no log.
 	Logger *slog.Logger
@@ -66,7 +70,7 @@ type Dialect struct {
 	log     *slog.Logger
 	limit   limit
 
-	writeTimeout time.Duration
+	writeTimeout, keepAlive time.Duration
 
 	sent, resets, cut atomic.Int64
 }
@@ -79,7 +83,7 @@ func New(store Store, cfg Config) *Dialect {
 			total: cmp.Or(cfg.MaxStreams, DefaultMaxStreams), perIP: cmp.Or(cfg.MaxStreamsPerIP, DefaultMaxStreamsPerIP),
 			open: map[string]int{},
 		},
-		writeTimeout: cmp.Or(cfg.WriteTimeout, writeTimeout),
+		writeTimeout: cmp.Or(cfg.WriteTimeout, writeTimeout), keepAlive: cmp.Or(cfg.KeepAlive, keepAlive),
 	}
 }
 

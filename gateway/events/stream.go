@@ -18,9 +18,7 @@ import (
 )
 
 const (
-	// keepAlive is how often a stream without events sends a comment: proxies cut connections
-	// that are silent for longer, often after 30 or 60 s.
-	keepAlive = 15 * time.Second
+	keepAlive = 15 * time.Second // Config.KeepAlive when it is 0
 
 	// gather is the least time between two writes of events, so that a burst takes few.
 	gather = 50 * time.Millisecond
@@ -85,7 +83,7 @@ func (s *stream) run(r *http.Request) {
 
 // next waits for events, and puts them into the buffer, or a comment if there are none.
 func (s *stream) next(ctx context.Context) error {
-	within, cancel := context.WithTimeoutCause(ctx, keepAlive, errQuiet)
+	within, cancel := context.WithTimeoutCause(ctx, s.dialect.keepAlive, errQuiet)
 	defer cancel()
 	for len(s.buffer) == 0 {
 		events, err := s.watcher.Next(within)

@@ -180,13 +180,10 @@ func (j *job) ask(c call) bool {
 		return false
 	}
 	c.store.grants.add()
-	if c.lost && !l.Resumed() { // as a gateway does
+	if c.lost { // a repeat of which the client was told may have the lease
 		began := time.Now()
 		_, err := c.store.Abandon(context.Background(), l)
 		j.count("abandon", began, 0, err)
-		for err != nil && !errors.Is(err, ErrNoPool) {
-			_, err = c.store.Return(context.Background(), j.pool.id, l.ID())
-		}
 		j.pool.free(during, time.Now().Add(undoneAfter+j.ttl))
 		return false
 	}

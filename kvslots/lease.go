@@ -25,6 +25,7 @@ type Lease struct {
 	fence    uint64
 	queued   bool
 	resumed  bool
+	unshared bool   // peer.Grant.Unshared
 	revision uint64 // of the slot; 0: not known
 
 	tenure

@@ -52,6 +52,7 @@ type Grant struct {
 	// Resumed reports whether the grant is that of an earlier call with the same request key.
 	Resumed bool
 
+	unshared bool   // peer.Grant.Unshared
 	revision uint64 // of the slot; 0: not known
 }
 

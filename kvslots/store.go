@@ -178,7 +178,7 @@ func (s *Store) lease(ids *leaseIDs, g *peer.Grant) *Lease {
 		id = ids.ofClaim(g.Claim)
 	}
 	l := NewLease(s, *ids.pool, id, g.Position, g.Fence, g.TTL, clock.Now()-time.Since(s.bucket.Time(g.At)))
-	l.queued, l.resumed, l.revision = g.Queued, g.Resumed, g.Revision
+	l.queued, l.resumed, l.unshared, l.revision = g.Queued, g.Resumed, g.Unshared, g.Revision
 	return l
 }
 
@@ -206,9 +206,13 @@ func (s *Store) Return(_ context.Context, pool, lease uuid.UUID) (bool, error) {
 }
 
 // Abandon gives back a lease whose caller could not be told of it, unless it was renewed or resumed
-// since; it is for gateways. returned and the errors are those of Return.
+// since, or another caller may know of it; it is for gateways. returned and the errors are those of
+// Return.
 func (s *Store) Abandon(_ context.Context, lease *Lease) (returned bool, err error) {
-	a, err := s.bucket.Do(context.Background(), peer.Abandon{Held: peer.Held{
+	if lease.resumed && !lease.unshared {
+		return false, nil
+	}
+	a, err := s.bucket.Do(context.Background(), peer.Abandon{Repeat: lease.resumed, Held: peer.Held{
 		Pool: poolHash(lease.pool), Lease: leaseHash(lease.id), Revision: lease.revision,
 	}})
 	return a.Returned, err

@@ -90,7 +90,7 @@ type Call struct {
 	Lease  *kvslots.Lease     // of a pool, granted or renewed; nil for other operations
 	Lock   *kvslots.OwnedLock // granted by LockOwned; UnlockOwned ends it
 	grant  kvslots.Grant      // of a lock or semaphore; zero for other operations
-	undo   step               // takes back the grant; nil without one, and for one that an earlier call knows
+	undo   step               // takes back the grant, unless an earlier call may know of it; nil without one
 	keep   step               // takes back the grant of a call with a request key, unless that is repeated in time; nil: undo does
 	Queued bool               // the grant came after a wait in line
 	place  int                // in line, of a call that was granted nothing; 0: not known

@@ -65,8 +65,9 @@ func borrow(ctx context.Context, s *Service, call *Call) error {
 	if err == nil {
 		call.setLease(lease)
 		call.LeaseID, call.Queued, call.outcome = lease.ID(), lease.Queued(), outcomeGranted
-		if !lease.Resumed() {
-			call.undo, call.keep = giveBack, abandon
+		call.undo, call.keep = giveBack, abandon
+		if lease.Resumed() {
+			call.undo = abandon
 		}
 	}
 	return err

@@ -62,8 +62,9 @@ func (c *Call) setWaited(grant kvslots.Grant, err error) error {
 func (c *Call) setGrant(status string, grant kvslots.Grant) {
 	c.Answer, c.grant, c.Token, c.Queued = wire.NewGrant(status, grant), grant, grant.Token, grant.Queued
 	c.outcome = outcomeGranted
-	if !grant.Resumed {
-		c.undo, c.keep = release, abandonGrant
+	c.undo, c.keep = release, abandonGrant
+	if grant.Resumed {
+		c.undo = abandonGrant
 	}
 }
 

@@ -187,8 +187,8 @@ func (a *await) markSeen(s *rules.Slot) {
 	if s.Ended(a.p.now) || s.Expiring(a.p.now) || s.UnseenOver(a.p.now) {
 		return // the slot is about to be purged, which calls step again
 	}
-	value, sent := s.Value, a.p.now
-	value.Unseen, value.Fence, value.TTL = false, s.Fence, max(value.Asked, value.TTL) // a repeat has written what was left
+	value, sent := s.Renewed(max(s.Value.Asked, s.Value.TTL).Duration()), a.p.now // a repeat has written what was left
+	value.Unseen = false
 	h := Held{Pool: a.pool.id, Lease: value.Lease, Session: a.session, Fence: s.Fence}
 	a.busy = true
 	a.mark = a.call.put(a.p.value(rules.SlotKey(h.Pool, s.Position), value, s.Revision, value.TTL.Duration()), func(resolution) {

@@ -44,12 +44,17 @@ func (r Return) begin(p *Peer, c *call) {
 // begin returns the lease. If the call is answered before that, the peer goes on, since no client
 // knows of the lease.
 func (r Abandon) begin(p *Peer, c *call) {
+	p.reads.whenLive(func() { r.giveBack(p.kernel) })
+	if r.Repeat {
+		c.answer(Answer{})
+		return
+	}
 	c.quit = quitFunc(func(why error) {
 		c.quit = nil
 		c.answer(Answer{Err: why})
 		p.reads.whenCurrent(nil, func() { r.purge(p.kernel) })
 	})
-	Return(r).begin(p, c)
+	Return{r.Held}.begin(p, c)
 }
 
 func (r Evict) begin(p *Peer, c *call) {

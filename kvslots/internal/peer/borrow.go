@@ -147,9 +147,13 @@ func (b *borrow) share(a *Answer, callers []*caller) (inTime []*caller) {
 			c.again()
 		}
 	}
-	a.Grant.Resumed, a.Grant.basis.untold = true, new(int)
+	a.Grant.Resumed, a.Grant.Unshared, a.Grant.basis.untold = true, false, new(int)
 	*a.Grant.basis.untold = len(inTime)
-	if len(inTime) == 0 {
+	switch {
+	case len(inTime) > 0:
+	case a.Grant.basis.resumed:
+		b.p.takeBack(a)
+	default:
 		put(&b.p.untold, a.Grant.Lease, struct{}{})
 	}
 	return inTime

@@ -252,6 +252,13 @@ func (k *kernel) apply(e *entry.Entry, age time.Duration) {
 		k.feed.heardOther(e)
 	}
 	k.above.applied(e, before, own)
+	if key := e.Key; e.Slot.Untold {
+		k.reads.whenLive(func() {
+			if s := k.view.Pool(key.Pool).Slot(key.N); s != nil {
+				k.purgeUntold(s)
+			}
+		})
+	}
 }
 
 // holderBefore returns the holder of a slot before an entry of the slot is applied.

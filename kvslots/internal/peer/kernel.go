@@ -36,7 +36,7 @@ type kernel struct {
 	self     presence
 	calls    calls
 	stopping bool                    // Close was called
-	untold   map[entry.Hash]struct{} // leases with request keys of which no caller was told, until their purges
+	untold   map[entry.Hash]struct{} // leases of this peer's claims with request keys whose callers were not told, until their purges
 	watched  bool                    // see Watch
 	scene    scene                   // before the entry that is being applied
 	ticksAt  Instant                 // when Tick is next called because the view waits; 0: it does not wait

@@ -69,6 +69,7 @@ type Grant struct {
 	Queued   bool       // the borrow has waited in the line
 	Resumed  bool       // the lease was granted before, for the same request key: another caller may know of it
 	Claim    int        // the number of the claim that was granted: see Borrow.LeaseOf
+	Unshared bool       // with Resumed: no other caller of a repeat knows of it
 	basis    grantBasis
 }
 

@@ -15,9 +15,7 @@ func (r *Renew) renew(c *call) {
 			r.endLease(c, s, key)
 			return
 		}
-		value := s.Value
-		value.TTL, value.Fence = entry.Span(r.TTL), s.Fence
-		c.put(c.k.value(key, value, s.Revision, r.TTL), func(w resolution) {
+		c.put(c.k.value(key, s.Renewed(r.TTL), s.Revision, r.TTL), func(w resolution) {
 			r.renewed(c, key, w.revision, sent)
 		}, func() { r.renew(c) })
 	}, func(err error) { c.answer(Answer{Err: err}) })

@@ -77,19 +77,18 @@ func (b *borrow) resume(pool *rules.Pool, s *rules.Slot) {
 	default:
 		b.leaveLine()
 		b.to(resuming)
-		key, value := rules.SlotKey(b.pool.id, s.Position), s.Value
+		key, unanswered := rules.SlotKey(b.pool.id, s.Position), s.Value.Unanswered()
 		// Not less than any answer has promised, in whole milliseconds.
 		left := max((b.p.feed.timeLeft(s) + time.Millisecond - 1).Truncate(time.Millisecond), time.Second)
-		value.TTL, value.Fence = entry.Span(left), s.Fence
-		b.p.writes.put(b.p.value(key, value, s.Revision, left), func(r resolution) { b.resumed(key, r, left, now) })
+		b.p.writes.put(b.p.value(key, s.Renewed(left), s.Revision, left), func(r resolution) { b.resumed(key, r, left, now, unanswered) })
 	}
 }
 
-func (b *borrow) resumed(key entry.Key, r resolution, left time.Duration, sent Instant) {
+func (b *borrow) resumed(key entry.Key, r resolution, left time.Duration, sent Instant, unanswered bool) {
 	s := b.p.view.Pool(key.Pool).Slot(key.N)
 	if b.phase != resuming {
-		if r.result == written && s != nil && s.Revision == r.revision {
-			b.p.purgeUntold(s)
+		if r.result == written && s != nil && s.Revision == r.revision && unanswered {
+			b.p.unanswer(s)
 		}
 		return
 	}
@@ -105,6 +104,7 @@ func (b *borrow) resumed(key entry.Key, r resolution, left time.Duration, sent I
 		b.backToQueue()
 	default:
 		if grant, ok := b.p.grantAgain(s, left, sent); ok {
+			grant.basis.renewal, grant.Unshared = !unanswered, unanswered
 			b.finish(Answer{Grant: grant})
 		} else {
 			b.finish(Answer{Err: ErrUnavailable})

@@ -115,3 +115,61 @@ func TestCallThatJoinsIsNotRefusedByAnEarlierDeletion(t *testing.T) {
 		})
 	}
 }
+
+// The calls of one request at two gateways are not told of the lease: its client has died. No
+// caller knows of the lease, so it must not stay for its ttl. If the repeat was told, it stays.
+func TestLeaseOfCallersThatHaveGoneAtTwoPeers(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		first bool // the claim's caller goes before the repeat's write
+		told  bool // the repeat is answered
+		asks  bool // the claim's caller is abandoned by a request
+	}{
+		{name: "the claim's caller goes first", first: true},
+		{name: "the repeat's caller goes first"},
+		{name: "the gateway finds out later, before", first: true, asks: true},
+		{name: "the gateway finds out later, after", asks: true},
+		{name: "the repeat is told, after", first: true, told: true},
+		{name: "the repeat is told, before", told: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a, b, key := newKeyedTwice(t)
+			first := a.must(a.repeat(key))
+			gone := func() {
+				a.auto = false
+				if tc.asks {
+					a.begin(peer.Abandon{Held: peer.Held{Pool: key.Pool, Lease: first.Grant.Lease, Revision: first.Grant.Revision}})
+				} else {
+					a.p.Untold(&first, peer.ErrUnavailable, a.now)
+				}
+				a.settle()
+			}
+			b.auto = false
+			call := b.begin(b.repeat(key))
+			again := b.take(entry.Slot)
+			if tc.first {
+				gone() // its purge comes after the other peer's write
+			}
+			if !tc.told {
+				b.p.GiveUp(call, peer.ErrPlaceKept, b.now)
+			}
+			b.publish(&again)
+			b.auto = true
+			b.settle()
+			if !tc.first {
+				gone()
+			}
+			a.auto = true
+			a.settle()
+			a.pass(time.Second)
+			want := 0
+			if tc.told {
+				b.granted(call)
+				want = 1
+			}
+			if s := b.inspect(key.Pool); s.InUse != want {
+				t.Errorf("%d slots are in use, want %d", s.InUse, want)
+			}
+		})
+	}
+}

@@ -96,9 +96,12 @@ type Held struct {
 // ErrUnavailable.
 type Return struct{ Held }
 
-// Abandon gives back a lease whose caller was not told of it, unless it was written again since
-// Held.Revision. Answer.Returned; the errors of Return.
-type Abandon struct{ Held }
+// Abandon gives back a lease whose caller was not told of it. If it was written again since
+// Held.Revision, it lives on for the repeats that were answered. Answer.Returned; the errors of Return.
+type Abandon struct {
+	Held
+	Repeat bool // Grant.Resumed: of a repeat; the claim's caller may know of the lease
+}
 
 // Renew makes a lease last for TTL from now on. Answer.Grant; ErrNotHeld,
 // ErrNoPool, ErrSessionGone, ErrUnavailable.

@@ -50,3 +50,12 @@ func (h *Held) purge(k *kernel) {
 		k.writes.discard(rules.SlotKey(h.Pool, s.Position), s.Revision, nil)
 	}
 }
+
+// giveBack has repeats of the call, or the peer of the claim, know that its caller was not told.
+func (r Abandon) giveBack(k *kernel) {
+	h := r.Held
+	h.Revision = 0 // a repeat may have written the slot again
+	if s, err := h.find(k); err == nil {
+		k.giveBack(s, r.Revision, r.Repeat)
+	}
+}

@@ -14,8 +14,7 @@ type grantBasis struct {
 	lease    entry.Hash
 	ttl      time.Duration // as requested
 	sent     Instant       // when the write was sent; it was written later
-	renewal  bool          // a caller knows of the lease already, or may
-	keyed    bool          // the borrow had a request key
+	renewal  bool          // a caller of a repeat or a renewal knows of the lease already, or may
 	resumed  bool          // the lease was granted before, and may be promised for longer
 	untold   *int          // how many callers are still to be told, if several have the answer; nil: one
 }
@@ -68,22 +67,52 @@ func (k *kernel) takeBack(a *Answer) {
 			return
 		}
 	}
-	if g.keyed && g.slot(k) != nil { // otherwise a repeat has written it again, and may have told its caller
-		put(&k.untold, g.lease, struct{}{})
-	}
 	k.reads.whenLive(func() {
-		if s := g.slot(k); s != nil {
-			k.writes.discard(g.key, s.Revision, nil)
+		s := k.view.Pool(g.key.Pool).Slot(g.key.N)
+		if s != nil && s.Value.Lease == g.lease && k.giveBack(s, g.revision, g.resumed) {
+			k.writes.discard(g.key, g.revision, nil)
 		}
 	})
 }
 
-// purgeUntold purges a slot that was written again for a repeat whose caller has gone, if no
-// caller knows of its lease.
+// giveBack is for a slot of whose lease a caller was not told. revision is that of the write on
+// which the answer depended: the claim, or one for a repeat before which no caller was told of
+// another. giveBack reports whether the slot is to be purged at that revision.
+func (k *kernel) giveBack(s *rules.Slot, revision uint64, repeat bool) (purge bool) {
+	unchanged := s.Revision == revision
+	switch {
+	case !repeat:
+		if !s.Value.Request.IsZero() {
+			put(&k.untold, s.Value.Lease, struct{}{})
+		}
+		if !unchanged { // a repeat has written it again
+			k.purgeUntold(s)
+		}
+	case unchanged:
+		k.unanswer(s)
+	}
+	return unchanged && !repeat
+}
+
+// purgeUntold purges a slot of this peer's claim if no caller knows of its lease.
 func (k *kernel) purgeUntold(s *rules.Slot) {
-	if _, untold := k.untold[s.Value.Lease]; untold {
+	if _, untold := k.untold[s.Value.Lease]; untold && s.Value.Unanswered() {
 		k.writes.discard(rules.SlotKey(s.Pool.ID, s.Position), s.Revision, nil)
 	}
+}
+
+// unanswer is for a slot that was written for repeats alone, of which no caller was told. The
+// peer that has claimed it knows whether the claim's caller was: so another peer writes it
+// again, for that one.
+func (k *kernel) unanswer(s *rules.Slot) {
+	key, left := rules.SlotKey(s.Pool.ID, s.Position), max(k.feed.timeLeft(s), time.Second)
+	if _, untold := k.untold[s.Value.Lease]; untold {
+		k.writes.discard(key, s.Revision, nil)
+		return
+	}
+	value := s.Renewed(left)
+	value.Untold = true
+	k.writes.put(k.value(key, value, s.Revision, left), nil)
 }
 
 // slot returns the slot that was granted, or nil if the view does not show it. The view
@@ -114,9 +143,7 @@ func (k *kernel) grantAgain(s *rules.Slot, ttl time.Duration, sent Instant) (g G
 	if left < time.Second {
 		return Grant{}, false
 	}
-	_, untold := k.untold[s.Value.Lease]
-	delete(k.untold, s.Value.Lease)
-	basis := grantBasis{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, lease: s.Value.Lease, ttl: ttl, sent: sent, keyed: !s.Value.Request.IsZero(), resumed: true, renewal: !untold}
+	basis := grantBasis{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, lease: s.Value.Lease, ttl: ttl, sent: sent, resumed: true, renewal: true}
 	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: k.now, Lease: s.Value.Lease, Revision: s.Revision, Nonce: s.Value.Nonce, Resumed: true, basis: basis}, true
 }
 

@@ -1,6 +1,10 @@
 package rules
 
-import "github.com/kvslots/kvslots/kvslots/internal/entry"
+import (
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+)
 
 // Slot is one position of a pool whose key is in the bucket: it is taken, or it is
 // free and has a marker.
@@ -48,6 +52,13 @@ func (s *Slot) Label() string {
 		return s.session.Value.Label
 	}
 	return s.Value.Label
+}
+
+// Renewed returns the value that a peer writes to a lease's slot when it answers a caller.
+func (s *Slot) Renewed(ttl time.Duration) entry.SlotValue {
+	value := s.Value
+	value.TTL, value.Fence, value.Untold = entry.Span(ttl), s.Fence, false
+	return value
 }
 
 // Ended reports whether the lease's ttl is over.

@@ -9,7 +9,7 @@ func (r Inspect) begin(p *Peer, c *call)       { p.pools.inspect(c, r) }
 func (r Delete) begin(p *Peer, c *call)        { p.pools.remove(c, r) }
 func (r ReleaseOwned) begin(p *Peer, c *call)  { p.pools.releaseOwned(c, r) }
 func (r InspectOwned) begin(p *Peer, c *call)  { p.pools.inspectOwned(c, r) }
-func (r CreateSession) begin(p *Peer, c *call) { p.sessions.begin(c, r) }
+func (r CreateSession) begin(p *Peer, c *call) { p.sessions.create(c, r) }
 func (r EndSession) begin(p *Peer, c *call)    { p.sessions.end(c, r) }
 func (r ReadStats) begin(p *Peer, c *call)     { p.readStats(c, r) }
 func (r ReadPools) begin(p *Peer, c *call)     { p.readPools(c, r) }
@@ -17,7 +17,7 @@ func (r ReadPool) begin(p *Peer, c *call)      { p.pools.readPool(c, r) }
 func (r ReadPlace) begin(p *Peer, c *call)     { p.pools.readPlace(c, r) }
 func (r SetOut) begin(p *Peer, c *call)        { p.pools.setOut(c, r) }
 func (r Confirm) begin(p *Peer, c *call)       { p.confirm(c) }
-func (r Follow) begin(p *Peer, c *call)        { p.follows.begin(c, r) }
+func (r Follow) begin(p *Peer, c *call)        { p.follows.follow(c, r) }
 
 func (r Borrow) begin(p *Peer, c *call) {
 	p.pools.borrow(c, r.Pool, wish{

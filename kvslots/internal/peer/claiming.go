@@ -136,21 +136,17 @@ func (b *borrow) leaveAfterClaim() {
 	}
 }
 
-// noteSlot purges a claim that has just been applied if it is orphaned.
-func (p *pools) noteSlot(e *entry.Entry, own bool) {
+// noteSlot purges a claim of this peer that has just been applied, and of which no borrow knows: its
+// outcome has counted as unknown, and it was written all the same. settled is set if the entry has
+// settled a write. While the view is being loaded, such an entry may also be a lease that was granted.
+func (p *pools) noteSlot(e *entry.Entry, settled, loads bool) {
 	_, given := p.given[e.Author]
-	if delete(p.given, e.Author); given && e.Author != 0 || p.isOrphanedClaim(e, own) {
+	delete(p.given, e.Author)
+	unknown := !settled && !loads && !e.Marker && e.Slot.Fence == 0 && p.self.was(e.Slot.Claimer)
+	if given && e.Author != 0 || unknown {
 		p.writes.discard(e.Key, e.Revision, nil)
 	}
 	p.noteRequested(e)
-}
-
-// isOrphanedClaim reports whether an entry is a claim of this peer of which no borrow knows:
-// its outcome has counted as unknown, and it was written all the same. While the view is
-// being loaded it may also be a lease that was granted. pending is set if the entry is that
-// of a pending write.
-func (p *pools) isOrphanedClaim(e *entry.Entry, pending bool) bool {
-	return !pending && !e.Marker && e.Slot.Fence == 0 && p.self.was(e.Slot.Claimer) && p.feed.mode != loading
 }
 
 // grant answers the borrow with its lease. It returns false if it is too late to, or if no caller

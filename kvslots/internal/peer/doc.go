@@ -58,7 +58,7 @@
 //   - The contract: config.go, request.go, output.go, errors.go.
 //   - The kernel: kernel.go, call.go and queue.go; feed.go, loading.go, catchup.go,
 //     catchup_check.go and contradiction.go, which keep the view; write.go, writequeue.go,
-//     underway.go, discard.go and caps.go; barrier.go, presence.go, confirmation.go, told.go, metrics.go, lists.go,
+//     underway.go, message.go, discard.go and caps.go; barrier.go, presence.go, confirmation.go, told.go, metrics.go, lists.go,
 //     event.go. It calls the rooms above it by the interface worker.
 //   - Pools: pool.go; line.go, borrow.go, borrow_phase.go, share.go, caller.go, claiming.go,
 //     ticket.go, repeat.go, restart.go; held.go, return.go, renew.go, expiry.go; register.go,

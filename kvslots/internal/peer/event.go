@@ -65,9 +65,9 @@ type ending[T any] struct {
 
 // lookBefore notes what an entry is about to change. The label of a lease or a ticket may be
 // that of its session, and cannot be told afterwards.
-func (k *kernel) lookBefore(e *entry.Entry) {
+func (k *kernel) lookBefore(e *entry.Entry, isLive bool) {
 	s := &k.scene
-	*s = scene{on: k.watched && k.feed.mode == live, leases: s.leases[:0], tickets: s.tickets[:0]}
+	*s = scene{on: k.watched && isLive, leases: s.leases[:0], tickets: s.tickets[:0]}
 	if !s.on {
 		return
 	}

@@ -233,7 +233,7 @@ func (k *kernel) apply(e *entry.Entry, age time.Duration) {
 	}
 	delete(k.feed.suspected, e.Key) // the answer was of a leader that was deposed
 	before := k.holderBefore(e)
-	k.lookBefore(e)
+	k.lookBefore(e, k.feed.mode == live)
 	k.view.Apply(e, age, k.now)
 	k.tell(e)
 	k.feed.check.note(e)

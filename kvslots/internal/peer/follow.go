@@ -21,7 +21,7 @@ type follows struct {
 	byHash map[entry.Hash][]*follow
 }
 
-func (p *follows) begin(c *call, r Follow) {
+func (p *follows) follow(c *call, r Follow) {
 	p.timers.stop(&c.limit)
 	f, by := &follow{call: c, Follow: r}, r.Lease
 	if by.IsZero() {

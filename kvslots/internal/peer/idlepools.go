@@ -96,7 +96,7 @@ func (c *idleCloser) run() {
 	}
 	c.finish()
 	for _, i := range c.idlers() {
-		c.begin(&i)
+		c.closeIdle(&i)
 	}
 	c.plan()
 }
@@ -143,8 +143,8 @@ func (c *idleCloser) mustRestore(pool *rules.Pool) bool {
 	return pool.InUseOrWaited() || !pool.Terms().Named() && (most == 0 || c.n.now.Sub(pool.LastUse()) < most)
 }
 
-// begin begins to close idle pools.
-func (c *idleCloser) begin(i *idlers) {
+// closeIdle begins to close idle pools.
+func (c *idleCloser) closeIdle(i *idlers) {
 	for n := len(c.n.view.Closings()); n < maxClosings && i.due(c.n.now); n++ {
 		pool, _ := i.First()
 		if c.n.byID[pool.ID] == nil && !c.n.setsConfig(pool.ID) {

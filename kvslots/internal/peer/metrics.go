@@ -59,6 +59,21 @@ type Gauges struct {
 	Revision       uint64 // of the view
 }
 
+// Metrics returns the counts so far, and the measures of this instant. It looks at
+// every ticket, and not at every pool.
+func (k *kernel) Metrics(now Instant) (Counters, Gauges) {
+	g := Gauges{
+		Pools: k.view.Registered, Named: k.view.InNames,
+		Sessions: k.view.Clients, Peers: k.view.CountPeers(), WritesInFlight: k.writes.unsettled, Revision: k.view.Revision,
+	}
+	var oldest Instant
+	g.Waiting, oldest = k.view.Lines()
+	if g.Waiting > 0 {
+		g.OldestWait = max(0, now.Sub(oldest))
+	}
+	return k.counters, g
+}
+
 // Durations is a histogram of durations. The bound of each bucket is twice that of the
 // one before; Bound returns it. Durations that are longer than all bounds are only in
 // Count and Sum.

@@ -139,7 +139,7 @@ func (w *work) applied(e *entry.Entry, before holder, own bool) {
 	p := (*Peer)(w)
 	switch e.Key.Kind {
 	case entry.Slot:
-		p.pools.noteSlot(e, own)
+		p.pools.noteSlot(e, own, p.feed.mode == loading)
 		p.enqueued.changed(e.Key.Pool, before.session)
 		if e.Slot.Session != before.session {
 			p.enqueued.changed(e.Key.Pool, e.Slot.Session)
@@ -196,21 +196,6 @@ func (w *work) advance() bool {
 func (w *work) presenceLost()               { w.pools.presenceLost() }
 func (w *work) park(c *call, a Answer) bool { return w.sessions.park(c, a) }
 func (w *work) delivered(c *call)           { w.sessions.left(c) }
-
-// Metrics returns the counts so far, and the measures of this instant. It looks at
-// every ticket, and not at every pool.
-func (p *kernel) Metrics(now Instant) (Counters, Gauges) {
-	g := Gauges{
-		Pools: p.view.Registered, Named: p.view.InNames,
-		Sessions: p.view.Clients, Peers: p.view.CountPeers(), WritesInFlight: p.writes.unsettled, Revision: p.view.Revision,
-	}
-	var oldest Instant
-	g.Waiting, oldest = p.view.Lines()
-	if g.Waiting > 0 {
-		g.OldestWait = max(0, now.Sub(oldest))
-	}
-	return p.counters, g
-}
 
 // Taken returns how often this peer's borrows took each transition so far, including
 // transitions that are not allowed.

@@ -213,7 +213,7 @@ func (p *sessions) ping(c *call, r Ping) {
 	})
 }
 
-func (p *sessions) begin(c *call, r CreateSession) {
+func (p *sessions) create(c *call, r CreateSession) {
 	c.decide(func(current bool) bool { return r.step(p, c, current) })
 }
 

@@ -73,8 +73,8 @@ type share struct {
 	Totals
 }
 
-// settleTotals updates what a pool contributes.
-func (v *View) settleTotals(p *Pool) {
+// deriveTotals updates what a pool contributes.
+func (v *View) deriveTotals(p *Pool) {
 	var now share
 	switch {
 	case p.Terms().Named() && p.InUseOrWaited():

@@ -123,7 +123,7 @@ func (v *View) update(e *entry.Entry, age time.Duration, now Instant) {
 	case entry.Barrier:
 		v.heard(e.Key.Session)
 	}
-	v.settle(now)
+	v.derive(now)
 }
 
 // PassOver passes over each peer that has not claimed for a ticket within StallTime of
@@ -146,19 +146,19 @@ func (v *View) PassOver(now Instant) {
 			}
 		}
 	}
-	v.settle(now)
+	v.derive(now)
 }
 
 // Waits reports whether PassOver must be called as time passes.
 func (v *View) Waits() bool { return len(v.sets[hasAble]) > 0 }
 
-// settle recomputes what is derived from the entries, for the touched pools.
-func (v *View) settle(now Instant) {
+// derive recomputes what is derived from the entries, for the touched pools.
+func (v *View) derive(now Instant) {
 	for i := 0; i < len(v.touched); i++ {
 		p := v.touched[i]
 		v.scheduleOrphans(p, now)
 		p.setIdleQueue(v.idleQueue(p), now)
-		v.settleTotals(p)
+		v.deriveTotals(p)
 		p.refreshAble(now)
 		v.sets.put(hasAble, p, len(p.line.able) > 0)
 		v.sets.put(hasLine, p, len(p.line.tickets) > 0)

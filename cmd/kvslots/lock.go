@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -67,12 +68,16 @@ func newNamedCommand(env settings.Environment, use, short, long string, ownFlags
 				return settings.Usagef("--limit is missing")
 			}
 			names := slices.Concat(before, o.also)
-			h, err := newNames(command, &at, o.leaseTerms, names, on)
+			from, err := dial(&at, command.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			h, err := newNames(from, o.leaseTerms, names, on)
 			if err != nil {
 				return err
 			}
 			defer h.close()
-			return taken(names, o.runUnder(command.Context(), command, h, argv, nil))
+			return from.taken(names, o.runUnder(command.Context(), command, h, argv, nil))
 		},
 	}
 	flags := command.Flags()
@@ -89,11 +94,7 @@ func newNamedCommand(env settings.Environment, use, short, long string, ownFlags
 	return command
 }
 
-func newNames(command *cobra.Command, at *settings.Gateway, t leaseTerms, names []string, on func(name string) kvslots.Resource) (holding, error) {
-	from, err := dial(at, command.ErrOrStderr())
-	if err != nil {
-		return nil, err
-	}
+func newNames(from *lender, t leaseTerms, names []string, on func(name string) kvslots.Resource) (holding, error) {
 	in := &ownSession{from: from}
 	var members []member
 	for _, name := range names {
@@ -109,12 +110,25 @@ func newNames(command *cobra.Command, at *settings.Gateway, t leaseTerms, names 
 	return h, nil
 }
 
-// taken names what is taken, if that is the error.
-func taken(names []string, err error) error {
+// taken names what is taken, and by whom, if that is the error.
+func (l *lender) taken(names []string, err error) error {
 	if errors.Is(err, kvslots.ErrNoSlot) {
-		return fmt.Errorf("%s: taken%w", printable(strings.Join(names, ", ")), silent{err})
+		return fmt.Errorf("%s: taken%s%w", printable(strings.Join(names, ", ")), l.holder(names), silent{err})
 	}
 	return err
+}
+
+// holder returns who holds one of several names, and since when, if this client may know it.
+func (l *lender) holder(names []string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for _, name := range names {
+		detail, err := l.ReadPool(ctx, kvslots.ByName(name), kvslots.DetailPage{MaxHolders: 1})
+		if err == nil && len(detail.Holders) > 0 && detail.Available() == 0 && detail.Holders[0].Label != "" {
+			return fmt.Sprintf(" by %s, for %s", legible(detail.Holders[0].Label), age(detail.Holders[0].Age))
+		}
+	}
+	return ""
 }
 
 // silent wraps an error without its text.

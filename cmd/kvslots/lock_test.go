@@ -59,8 +59,8 @@ func TestLockCommandConflict(t *testing.T) {
 			taken := func(flags ...string) []string {
 				return underName(transport, `echo ran`, append(append([]string{}, what...), flags...)...)
 			}
-			wantCall(t, 75, "", "kvslots: "+what[1]+": taken; place 1 in the line\n", taken("-n")...)
-			wantCall(t, 75, "", "kvslots: "+what[1]+": taken; place 1 in the line\n", taken("-w", "1")...)
+			wantCall(t, 75, "", "kvslots: "+what[1]+": taken by .+@.+:[0-9]+ sh, for [0-9]+s; place 1 in the line\n", taken("-n")...)
+			wantCall(t, 75, "", "kvslots: "+what[1]+": taken by .+; place 1 in the line\n", taken("-w", "1")...)
 			wantCall(t, 75, "", "", taken("-n", "-q")...)
 			wantCall(t, 9, "", "", taken("-n", "-q", "-E", "9")...)
 		}

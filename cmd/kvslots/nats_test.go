@@ -51,7 +51,8 @@ func TestServeOverNATS(t *testing.T) {
 		nc.Close()
 		t.Errorf("without a password: %v", err)
 	}
-	c := client.New(connectNATS(t, p.natsURL(t), nats.UserInfo("u", "hunter2")), client.Config{})
+	refused := make(chan error, 100)
+	c := client.New(connectNATS(t, p.natsURL(t), nats.UserInfo("u", "hunter2")), client.Config{Retrying: func(err error) { refused <- err }})
 	id := uuid.MustParse(pool)
 	if _, err := c.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
@@ -61,15 +62,20 @@ func TestServeOverNATS(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 409, "")
+	ctx, cancel := context.WithCancel(t.Context())
 	waited := make(chan error, 1)
 	go func() {
-		_, err := c.Borrow(t.Context(), id, 30*time.Second, 30*time.Second)
+		_, err := c.Borrow(ctx, id, 30*time.Second, 30*time.Second)
 		waited <- err
 	}()
 	p.eventually(t, "/l/"+pool, `"waiting":1`)
 	p.stop()
-	if err := <-waited; !errors.Is(err, kvslots.ErrUnavailable) || !strings.Contains(err.Error(), "draining") {
+	if err := <-refused; !errors.Is(err, kvslots.ErrUnavailable) || !strings.Contains(err.Error(), "draining") {
 		t.Errorf("the waiter got %v", err)
+	}
+	cancel()
+	if err := <-waited; !errors.Is(err, context.Canceled) {
+		t.Errorf("the waiter ends with %v", err)
 	}
 	if code := p.exitCode(t); code != exitDone {
 		t.Errorf("exit code %d; logs:\n%s", code, p.logs)

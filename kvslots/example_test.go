@@ -95,7 +95,7 @@ func ExampleWith() {
 	if _, err := store.Register(ctx, accounts, 5); err != nil {
 		log.Fatal(err)
 	}
-	err := kvslots.With(ctx, store, accounts, 30*time.Second, time.Minute, func(ctx context.Context, l *kvslots.Lease) error {
+	err := kvslots.With(ctx, store, accounts, func(ctx context.Context, l *kvslots.Lease) error {
 		fmt.Println("account", l.Position())
 		return ctx.Err()
 	})

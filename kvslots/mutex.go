@@ -23,6 +23,7 @@ type Mutex struct {
 	on      Resource
 	ttl     time.Duration
 	wait    time.Duration // see WithWait
+	wrong   error         // of an option
 	turn    chan struct{} // has room for the one caller that holds or waits
 
 	mu   sync.Mutex
@@ -38,33 +39,37 @@ type hold struct {
 }
 
 // Mutex returns the lock of a name, which is not held yet.
-func (s *Session) Mutex(name string, opts ...MutexOption) *Mutex { return s.mutex(Lock(name), opts) }
+func (s *Session) Mutex(name string, opts ...Option) *Mutex { return s.mutex(Lock(name), opts) }
 
 // Semaphore returns one slot of the semaphore of a name, which has limit slots. It is not held
 // yet. Each Mutex that it returns holds one slot at most.
-func (s *Session) Semaphore(name string, limit int, opts ...MutexOption) *Mutex {
+func (s *Session) Semaphore(name string, limit int, opts ...Option) *Mutex {
 	return s.mutex(Semaphore(name, limit), opts)
 }
 
-// MutexOption is an option of Session.Mutex and Session.Semaphore.
-type MutexOption func(*Mutex)
-
-// WithTTL sets the lease of a Mutex, of at least a second. It is how long others wait if this
-// program is gone, and how long this program may go without an answer. For a ttl that is longer than the
-// session's idle time the Session opens another one, with a longer idle time; Mutex.TTL says what was granted.
-func WithTTL(ttl time.Duration) MutexOption { return func(m *Mutex) { m.ttl = ttl } }
-
-// WithWait makes Lock return ErrNoSlot when it has waited for so long.
-func WithWait(wait time.Duration) MutexOption { return func(m *Mutex) { m.wait = wait } }
-
-// forever is longer than any wait.
-const forever time.Duration = 1 << 62
-
-func (s *Session) mutex(on Resource, opts []MutexOption) *Mutex {
-	m := &Mutex{session: s, on: on, ttl: DefaultLeaseTTL, wait: forever, turn: make(chan struct{}, 1)}
-	for _, opt := range opts {
-		opt(m)
+// WithTTL sets the lease of a Mutex, and of With, of at least a second; without it that is DefaultLeaseTTL. It is how
+// long others wait if this program is gone, and how long this program may go without an answer. For a ttl that is
+// longer than the session's idle time the Session opens another one, with a longer idle time; Mutex.TTL
+// says what was granted.
+func WithTTL(ttl time.Duration) Option {
+	return func(o *Options) error {
+		o.TTL = ttl
+		return CheckTimes(ttl, 0)
 	}
+}
+
+// WithWait makes Mutex.Lock, and With, return ErrNoSlot when they have waited for so long; without it they wait
+// until their context ends.
+func WithWait(wait time.Duration) Option {
+	return func(o *Options) error {
+		o.Wait = &wait
+		return CheckTimes(time.Second, wait)
+	}
+}
+
+func (s *Session) mutex(on Resource, opts []Option) *Mutex {
+	m := &Mutex{session: s, on: on, turn: make(chan struct{}, 1)}
+	m.ttl, m.wait, m.wrong = times(opts)
 	return m
 }
 
@@ -81,33 +86,11 @@ func (m *Mutex) Lock(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	err := m.waitInLine(ctx)
+	err := waitInLine(ctx, m.wait, func(wait time.Duration, key Option) error { return m.acquire(ctx, wait, key) })
 	if err != nil {
 		<-m.turn
 	}
 	return err
-}
-
-// waitInLine sends requests with one request key, so with one place in line, until one is granted. The last
-// one asks for no wait, and so leaves the line.
-func (m *Mutex) waitInLine(ctx context.Context) error {
-	until := clock.Now() + min(m.wait, forever)
-	for key, pause := uuid.NewString(), time.Duration(0); ; pause = min(2*pause+10*time.Millisecond, time.Second) {
-		const longest = time.Hour // clamped to Config.MaxWait
-		wait := max(min(until-clock.Now(), longest), 0)
-		err := m.acquire(ctx, wait, key)
-		switch {
-		case err == nil, ctx.Err() != nil, wait == 0:
-			return err
-		case errors.Is(err, ErrNoSlot): // the place in line is kept
-			pause = 0
-		case !errors.Is(err, ErrUnavailable) || m.session.Err() != nil:
-			return err
-		}
-		if !clock.Sleep(ctx, min(pause, until-clock.Now())) {
-			return context.Cause(ctx)
-		}
-	}
 }
 
 // TryLock takes the lock if it is free, and reports whether it did. The errors are those of
@@ -120,7 +103,7 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 	}
 	ctx, cancel := m.session.within(ctx)
 	defer cancel()
-	err := m.acquire(ctx, 0, uuid.NewString())
+	err := m.acquire(ctx, 0, WithRequestKey(uuid.NewString()))
 	if err == nil {
 		return true, nil
 	}
@@ -132,13 +115,16 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 }
 
 // acquire sends one request. If it is granted, it keeps the lease alive.
-func (m *Mutex) acquire(ctx context.Context, wait time.Duration, key string) error {
+func (m *Mutex) acquire(ctx context.Context, wait time.Duration, key Option) error {
+	if m.wrong != nil {
+		return m.wrong
+	}
 	in, err := m.session.covering(ctx, m.ttl)
 	if err != nil {
 		return err
 	}
 	sent := clock.Now()
-	g, err := in.at.Acquire(ctx, in.id, m.on, min(m.ttl, in.idle), wait, WithRequestKey(key))
+	g, err := in.at.Acquire(ctx, in.id, m.on, min(m.ttl, in.idle), wait, key)
 	if err != nil {
 		return err
 	}

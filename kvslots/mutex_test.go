@@ -160,13 +160,13 @@ func TestWith(t *testing.T) {
 	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	pool := newPool(t, s, 1)
 	failure := errors.New("failure of the work")
-	err := With(t.Context(), s, pool, time.Minute, 0, func(ctx context.Context, l *Lease) error {
+	err := With(t.Context(), s, pool, func(ctx context.Context, l *Lease) error {
 		wantState(t, s, pool, State{Count: 1, InUse: 1})
 		return failure
 	})
 	wantErr(t, err, failure)
 	wantState(t, s, pool, State{Count: 1})
-	err = With(t.Context(), s, pool, time.Minute, 0, func(ctx context.Context, l *Lease) error {
+	err = With(t.Context(), s, pool, func(ctx context.Context, l *Lease) error {
 		if _, err := s.Return(t.Context(), pool, l.ID()); err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func TestWith(t *testing.T) {
 	})
 	wantErr(t, err, ErrNotHeld)
 	mustBorrow(t, s, pool)
-	wantErr(t, With(t.Context(), s, pool, time.Minute, 0, nil), ErrNoSlot)
+	wantErr(t, With(t.Context(), s, pool, nil, WithWait(0)), ErrNoSlot)
 }
 
 // A Lock that is given up leaves nothing behind.

@@ -21,6 +21,9 @@ type Options struct {
 	RequestKey string        // see WithRequestKey
 	Origin     string        // see WithOrigin
 	Idle       time.Duration // see WithIdle; 0: not set
+
+	TTL  time.Duration  // see WithTTL; 0: not set
+	Wait *time.Duration // see WithWait; nil: not set
 }
 
 // newOptions returns the result of options, which does not take a part of the caller's stack:

@@ -9,12 +9,21 @@ import (
 )
 
 // With borrows a slot of a pool, calls do with the lease, and returns the lease. Meanwhile it
-// renews the lease. The context of do ends before the lease does: see Lease.Context.
+// renews the lease. The context of do ends before the lease does: see Lease.Context. WithTTL sets the lease, and
+// WithWait how long it waits at most.
 //
 // The errors are those of Store.Borrow, that of do, and those of Store.Return: the slot is taken until its lease
 // ends then. If the lease was lost while do ran, the error wraps Lease.Err, too.
-func With(ctx context.Context, at Service, pool uuid.UUID, ttl, wait time.Duration, do func(context.Context, *Lease) error, opts ...Option) (err error) {
-	lease, err := at.Borrow(ctx, pool, ttl, wait, opts...)
+func With(ctx context.Context, at Service, pool uuid.UUID, do func(context.Context, *Lease) error, opts ...Option) (err error) {
+	ttl, wait, err := times(opts)
+	if err != nil {
+		return err
+	}
+	var lease *Lease
+	err = waitInLine(ctx, wait, func(wait time.Duration, key Option) (err error) {
+		lease, err = at.Borrow(ctx, pool, ttl, wait, append([]Option{key}, opts...)...)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -33,7 +42,7 @@ func With(ctx context.Context, at Service, pool uuid.UUID, ttl, wait time.Durati
 // context of do ends before the lock is lost.
 //
 // The errors are those of Mutex.Lock, that of do, and those of Mutex.Unlock.
-func (s *Session) With(ctx context.Context, name string, do func(context.Context) error, opts ...MutexOption) (err error) {
+func (s *Session) With(ctx context.Context, name string, do func(context.Context) error, opts ...Option) (err error) {
 	m := s.Mutex(name, opts...)
 	if err := m.Lock(ctx); err != nil {
 		return err

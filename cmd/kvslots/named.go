@@ -76,7 +76,7 @@ func (n *named) lock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	opts := []kvslots.MutexOption{kvslots.WithTTL(n.ttl), kvslots.WithWait(max(n.until-clock.Now(), 0))}
+	opts := []kvslots.Option{kvslots.WithTTL(n.ttl), kvslots.WithWait(max(n.until-clock.Now(), 0))}
 	if n.mutex = session.Mutex(n.on.Key, opts...); n.on.Kind == kvslots.KindSemaphore {
 		n.mutex = session.Semaphore(n.on.Key, n.on.Limit, opts...)
 	}

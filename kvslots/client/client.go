@@ -6,7 +6,7 @@
 //	session, err := kvslots.NewSession(ctx, c)
 //	defer session.Close(ctx)
 //	err = session.With(ctx, "nightly", func(ctx context.Context) error { … }) // under a lock by name
-//	err = kvslots.With(ctx, c, pool, 30*time.Second, 10*time.Second, do)      // with a slot of a pool
+//	err = kvslots.With(ctx, c, pool, do, kvslots.WithWait(10*time.Second))               // with a slot of a pool
 //
 // Both renew their lease, and end the context of the work before it is lost. For more than one
 // function: Session.Mutex and Session.Semaphore, and Lease.KeepAlive.

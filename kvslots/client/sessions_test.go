@@ -98,7 +98,7 @@ func TestSessionCoversItsLeases(t *testing.T) {
 		for ttl, want := range map[time.Duration]time.Duration{
 			0: kvslots.DefaultLeaseTTL, 10 * time.Minute: 10 * time.Minute, 30 * time.Minute: 30 * time.Minute, 3 * time.Hour: time.Hour,
 		} {
-			var opts []kvslots.MutexOption
+			var opts []kvslots.Option
 			if ttl > 0 {
 				opts = append(opts, kvslots.WithTTL(ttl))
 			}

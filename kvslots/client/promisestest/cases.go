@@ -65,6 +65,8 @@ var promises = []promise{
 	{name: "a lost answer to an end", do: lock, faults: once(endSession, losesAnswer), want: granted, most: 1.5},
 	{name: "503, Retry-After 1", do: borrow, wait: 5, faults: once(toBorrow, refuses(503, "1")), want: granted, least: 0.9, most: 4},
 	{name: "503, Retry-After 30, wait 5 s", do: borrow, wait: 5, faults: all(refuses(503, "30")), want: unavailable, most: 1.5},
+	{name: "503, Retry-After 30, wait 5 s", do: lock, wait: 5, faults: []fault{{to: toLock + "x", do: refuses(503, "30")}}, want: unavailable, most: 1.5},
+	{name: "never answers a lock, wait 1 s", do: lock, wait: 1, faults: []fault{{to: toLock + "x", do: hangs}}, want: unavailable, most: 4.5},
 	{name: "503, no wait", do: borrow, faults: all(refuses(503, "")), want: unavailable, most: 3.5},
 	{name: "429, wait 5 s", do: borrow, wait: 5, faults: once(toBorrow, refuses(429, "")), want: granted, most: 4},
 	{name: "{}", do: borrow, faults: all(says("application/json", "{}")), want: foreign, most: 1.5},

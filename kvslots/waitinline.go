@@ -1,0 +1,44 @@
+package kvslots
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots/clock"
+)
+
+// forever is longer than any wait.
+const forever time.Duration = 1 << 62
+
+// times returns the ttl and the wait of options.
+func times(opts []Option) (ttl, wait time.Duration, err error) {
+	o := Options{TTL: DefaultLeaseTTL, Wait: new(forever)}
+	err = o.Apply(opts)
+	return o.TTL, *o.Wait, err
+}
+
+// waitInLine calls try, which sends a request, until one is granted, with one request key, so with one place in line,
+// across failures of single gateways. The last one asks for no wait, and so leaves the line.
+func waitInLine(ctx context.Context, wait time.Duration, try func(wait time.Duration, key Option) error) error {
+	until := clock.Now() + min(wait, forever)
+	for key, pause := WithRequestKey(uuid.NewString()), time.Duration(0); ; pause = min(2*pause+10*time.Millisecond, time.Second) {
+		const longest = time.Hour // clamped to Config.MaxWait
+		asked := max(min(until-clock.Now(), longest), 0)
+		err := try(asked, key)
+		left := until - clock.Now()
+		switch {
+		case err == nil, ctx.Err() != nil, asked == 0:
+			return err
+		case errors.Is(err, ErrNoSlot): // the place in line is kept
+			pause = 0
+		case !errors.Is(err, ErrUnavailable) || left <= 0 || retryAfter(err) > left:
+			return err
+		}
+		if !clock.Sleep(ctx, min(max(pause, retryAfter(err)), left)) {
+			return context.Cause(ctx)
+		}
+	}
+}

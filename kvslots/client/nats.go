@@ -163,6 +163,16 @@ func (n *natsTransport) send(ctx context.Context, m *nats.Msg) (*nats.Msg, error
 // errDisconnected is the cause when there is no connection, or it is lost: the answer cannot arrive any more.
 var errDisconnected = &Unanswered{errors.New("NATS: not connected")}
 
+// errConnectionClosed is the cause when the connection will not come back.
+var errConnectionClosed = fmt.Errorf("%w: the connection to NATS", kvslots.ErrClosed)
+
+func whyDisconnected(nc *nats.Conn) error {
+	if nc.IsClosed() {
+		return errConnectionClosed
+	}
+	return errDisconnected
+}
+
 // whileConnected returns a context that ends when the connection is lost, since a gateway
 // that stops together with its NATS server never answers. If there is no connection the
 // context has ended already: the connection would buffer a request, and send it much later.
@@ -171,14 +181,14 @@ func whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Conte
 	ctx, disconnect := context.WithCancelCause(ctx)
 	changes := nc.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	if !nc.IsConnected() {
-		disconnect(errDisconnected)
+		disconnect(whyDisconnected(nc))
 	}
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
 		select {
 		case <-changes:
-			disconnect(errDisconnected)
+			disconnect(whyDisconnected(nc))
 		case <-ctx.Done():
 		}
 	}()

@@ -80,14 +80,17 @@ func NewPurge(key Key, revision uint64, ttl time.Duration) Message {
 
 // Headers calls set for each header field of the message.
 func (m *Message) Headers(set func(name, value string)) {
+	var buffer [40]byte
+	revision := strconv.AppendUint(buffer[:0], m.Revision, 10)
+	values := string(appendTTL(revision, m.TTL)) // one allocation for both
 	switch m.Expect {
 	case ExpectRevision:
-		set(HeaderExpected, strconv.FormatUint(m.Revision, 10))
+		set(HeaderExpected, values[:len(revision)])
 	case ExpectStream:
-		set(HeaderExpectedLast, strconv.FormatUint(m.Revision, 10))
+		set(HeaderExpectedLast, values[:len(revision)])
 	}
 	if m.TTL > 0 {
-		set(HeaderTTL, FormatTTL(m.TTL))
+		set(HeaderTTL, values[len(revision):])
 	}
 	if m.Marker {
 		set(HeaderOperation, "PURGE")
@@ -96,9 +99,10 @@ func (m *Message) Headers(set func(name, value string)) {
 
 // FormatTTL returns the value of HeaderTTL. It rounds up to whole seconds, since
 // NATS rounds down.
-func FormatTTL(d time.Duration) string {
-	var text [20]byte // strconv.FormatInt and + would allocate twice
-	return string(append(strconv.AppendInt(text[:0], int64(wholeSeconds(d)/time.Second), 10), 's'))
+func FormatTTL(d time.Duration) string { return string(appendTTL(nil, d)) }
+
+func appendTTL(dst []byte, d time.Duration) []byte {
+	return append(strconv.AppendInt(dst, int64(wholeSeconds(d)/time.Second), 10), 's')
 }
 
 func wholeSeconds(d time.Duration) time.Duration {

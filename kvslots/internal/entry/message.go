@@ -31,7 +31,8 @@ type Message struct {
 }
 
 // NewMessage returns the message that writes a value to a key whose last
-// revision is revision.
+// revision is revision. A ticket's is given by its address: the stack of a waiting request has
+// no room for copies.
 func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message {
 	m := Message{Key: key, Revision: revision, TTL: ttl}
 	var c codec
@@ -39,9 +40,9 @@ func NewMessage(key Key, value any, revision uint64, ttl time.Duration) Message 
 	case SlotValue:
 		c.data = make([]byte, 0, value.size())
 		c.slot(&value)
-	case TicketValue:
+	case *TicketValue:
 		c.data = make([]byte, 0, 192)
-		c.ticket(&value)
+		c.ticket(value)
 	default:
 		c.unfit = true
 	}

@@ -62,7 +62,7 @@ func (p *enqueued) adopt(t *rules.Ticket, then func()) {
 	}
 	value := t.Value
 	value.Peer, value.Place = p.self.id, t.Place
-	p.writes.put(p.value(t.Key, value, t.Revision, rules.EnqueuedLife), func(r resolution) {
+	p.writes.put(p.value(t.Key, &value, t.Revision, rules.EnqueuedLife), func(r resolution) {
 		if r.result == unknown {
 			p.after(failurePause, then)
 		} else {

@@ -25,7 +25,7 @@ func (p *pools) expire(d rules.DueKey) {
 	if s.Value.Unseen {
 		value := t.Value
 		value.Spent, value.Place = true, t.Place
-		leaves = p.value(t.Key, value, t.Revision, rules.EnqueuedLife)
+		leaves = p.value(t.Key, &value, t.Revision, rules.EnqueuedLife)
 	}
 	p.writes.put(leaves, func(r resolution) {
 		if r.result == written { // otherwise cleanUp tries again

@@ -48,7 +48,7 @@ func (b *borrow) sendTicket(place *rules.Ticket) {
 	b.ticket = ticket{key: key, sent: b.p.now}
 	b.to(joining)
 	put(&b.pool.tickets, key, b)
-	w := b.p.writes.put(b.p.value(key, *value, revision, value.Wait.Duration()), nil)
+	w := b.p.writes.put(b.p.value(key, value, revision, value.Wait.Duration()), nil)
 	b.charge(w)
 	w.settled = func(r resolution) { b.joinSettled(w, r) }
 	if place == nil {
@@ -56,8 +56,7 @@ func (b *borrow) sendTicket(place *rules.Ticket) {
 	}
 }
 
-// newTicket returns the ticket to join with. It is a pointer because the stack of a waiting
-// request has no room for its copies.
+// newTicket returns the ticket to join with.
 func (b *borrow) newTicket() (key entry.Key, value *entry.TicketValue) {
 	if b.enqueued() {
 		return rules.EnqueuedKey(b.pool.id, b.session), &entry.TicketValue{
@@ -244,7 +243,7 @@ func (b *borrow) sendAway() {
 	b.to(parting)
 	value := t.Value
 	value.Place, value.Away = t.Place, true
-	b.p.writes.put(b.p.value(t.Key, value, t.Revision, max(value.Grace, value.Wait).Duration()), func(r resolution) {
+	b.p.writes.put(b.p.value(t.Key, &value, t.Revision, max(value.Grace, value.Wait).Duration()), func(r resolution) {
 		switch {
 		case b.phase != parting:
 		case r.result == written:

@@ -38,13 +38,15 @@ func (c *Client) Delete(ctx context.Context, pool uuid.UUID) error {
 	return c.ask(ctx, request{Route: wire.DeletePool, body: wire.Request{ID: &pool}}, new(wire.Deleted))
 }
 
-// Return is like Store.Return.
+// Return is like Store.Return. It also returns true if a repeat finds that the lease has ended, since the answer to
+// the request before it was lost.
 func (c *Client) Return(ctx context.Context, pool, lease uuid.UUID) (bool, error) {
 	ctx, cancel := kvslots.Returning(ctx)
 	defer cancel()
 	var answer wire.Returned
-	err := c.repeat(ctx, returnOf(pool, lease), &answer)
-	return answer.Returned, err
+	sent := 0
+	err := c.repeatEach(ctx, returnOf(pool, lease), &answer, func() { sent++ })
+	return err == nil && (answer.Returned || sent > 1), err
 }
 
 func returnOf(pool, lease uuid.UUID) request {

@@ -89,7 +89,12 @@ func perform(c call) (o outcome) {
 func take(ctx context.Context, at *client.Client, c call) (giveBack func() error, err error) {
 	if c.Do == "borrow" {
 		lease, err := at.Borrow(ctx, c.Pool, c.TTL*time.Second, c.Wait*time.Second)
-		return func() error { _, err := lease.Return(ctx); return err }, err
+		return func() error {
+			if returned, err := lease.Return(ctx); err != nil || returned {
+				return err
+			}
+			return kvslots.ErrNotHeld
+		}, err
 	}
 	session, err := kvslots.NewSession(ctx, at)
 	if err != nil {

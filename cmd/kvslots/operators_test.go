@@ -178,7 +178,7 @@ func TestOutOfServiceCommands(t *testing.T) {
 		hash := kvslots.ByID(uuid.MustParse(pool)).Hash()
 		wantCall(t, 0, "count 2, in use 0, available 1, waiting 0\n", "", asked(transport, "out", hash, "0", "--reason", "screen broken")...)
 		wantCall(t, 0, `(?s).*POSITION .*\n0 +- +- +- +out of service: screen broken\n`, "", asked(transport, "holders", hash)...)
-		wantCall(t, 0, ".* 1 out\n", "", asked(transport, "ls")...)
+		wantCall(t, 0, "NAME .*\n- +1 out .*\n", "", asked(transport, "ls")...)
 		out := wantCall(t, 0, ".*POSITION=1\n.*", "", asked(transport, "borrow", pool)...)
 		wantCall(t, 75, "", "kvslots: no resource available; .*", asked(transport, "borrow", pool)...)
 		lease := regexp.MustCompile("LEASE=(.*)").FindStringSubmatch(out)[1]
@@ -186,7 +186,7 @@ func TestOutOfServiceCommands(t *testing.T) {
 		wantCall(t, 0, `\{"count":2,"in_use":0,"available":0,"waiting":0\}\n`, "", asked(transport, "pause", hash, "--reason", "cleaning", "--json")...)
 		wantCall(t, 75, "", "kvslots: no resource available; .*", asked(transport, "borrow", pool)...)
 		wantCall(t, 0, "count 2, .*\nhash .*\npaused: cleaning\nposition 0 out of service: screen broken\n", "", asked(transport, "inspect", pool)...)
-		wantCall(t, 0, ".* paused\n", "", asked(transport, "ls")...)
+		wantCall(t, 0, "NAME .*\n- +paused .*\n", "", asked(transport, "ls")...)
 		wantCall(t, 0, "count 2, in use 0, available 1, waiting 0\n", "", asked(transport, "resume", hash)...)
 		wantCall(t, 0, "count 2, in use 0, available 2, waiting 0\n", "", asked(transport, "in", hash, "0")...)
 		wantCall(t, 0, ".*POSITION=0\n.*", "", asked(transport, "borrow", pool)...)
@@ -220,7 +220,6 @@ func TestWhichTarget(t *testing.T) {
 	p.want(t, "PUT", "/l/"+pool, `{"count":3,"name":"printer"}`, 200, "")
 	hash := kvslots.ByID(uuid.MustParse(pool)).Hash()
 	release := hold(t, []string{"--server", p.url}, "lock", hash, "--also", "build", "--also", "@odd")
-	none := "no lock or semaphore of this name is held, waited for or out of service"
 	for _, c := range []struct {
 		name string
 		env  map[string]string
@@ -239,12 +238,12 @@ func TestWhichTarget(t *testing.T) {
 		{"nothing", nil, nil, 2, "kvslots: no <pool>, no --key, and no KVSLOTS_POOL\n"},
 		{"both", nil, []string{hash, "--key", "build"}, 2, "kvslots: <pool> and --key exclude each other\n"},
 		{"environment no UUID", map[string]string{"KVSLOTS_POOL": "build"}, nil, 2, "kvslots: KVSLOTS_POOL must be a canonical UUID"},
-		{"part of an id", nil, []string{pool[:35]}, 2, "kvslots: <pool> is not a whole UUID or hash; if it is the name of a lock, give it as --key\n"},
+		{"part of an id", nil, []string{pool[:35]}, 2, "kvslots: <pool> is not a whole UUID; if it is the name of a lock, give it as --key\n"},
 		{"unknown id", nil, []string{uuid.NewString()}, 1, "kvslots: no such pool\n"},
 		{"unknown hash", nil, []string{strings.Repeat("0", 32)}, 1, "kvslots: no pool, lock or semaphore in use has this hash\n"},
-		{"unknown name", nil, []string{"deploy"}, 1, "kvslots: " + none + "\n"},
-		{"public name", nil, []string{"printer"}, 1, "kvslots: " + none + "; pools have this public name: kvslots ls prints their hashes\n"},
-		{"no name", nil, []string{"two words"}, 2, "kvslots: <pool> is not the name of a lock (pools with a name have a hash, see kvslots ls): "},
+		{"unknown name", nil, []string{"deploy"}, 1, "kvslots: no pool, and no lock or semaphore that is held, waited for or out of service, has this name\n"},
+		{"public name", nil, []string{"printer"}, 0, "pool " + hash + " printer\n"},
+		{"no name", nil, []string{"two words"}, 1, "kvslots: no pool has this name\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := map[string]string{"KVSLOTS_SERVER": p.url}

@@ -93,7 +93,7 @@ func (p *program) wantGuarded(t *testing.T, limit int) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		fmt.Fprint(conn, "GET /health HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: mine\r\n\r\n")
+		fmt.Fprint(conn, "GET /v1/stats HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: mine\r\n\r\n")
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -117,6 +118,7 @@ type Gateway struct {
 
 	cors        *cors.Cors // nil without Config.CORSOrigins
 	sameOrigin  http.CrossOriginProtection
+	toldOrigin  sync.Once
 	description []byte // the answer of /v1/openapi.json
 
 	connections *connections

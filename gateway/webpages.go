@@ -22,6 +22,7 @@ func (g *Gateway) guardPages(w http.ResponseWriter, r *http.Request) bool {
 		refusal = wire.ForeignHost
 	case !g.cfg.Tokens.Required() && !opensPage(r) && g.isForeign(r):
 		refusal = wire.ForeignOrigin
+		g.tellOrigin(r)
 	default:
 		return true
 	}
@@ -61,6 +62,16 @@ func (g *Gateway) isForeign(r *http.Request) bool {
 	return g.sameOrigin.Check(&asWrite) != nil && (g.cors == nil || !g.cors.OriginAllowed(r))
 }
 
+// tellOrigin logs once how an origin is allowed, which browsers tell neither the page nor its
+// user.
+func (g *Gateway) tellOrigin(r *http.Request) {
+	if origin := r.Header.Get("Origin"); origin != "" {
+		g.toldOrigin.Do(func() {
+			g.log.Warn("web pages of this origin are refused, unless it is one of --http-cors-allowed-origins", "origin", origin)
+		})
+	}
+}
+
 // newCORS returns nil if no origin is allowed: package cors would allow all of them.
 func newCORS(origins []string) *cors.Cors {
 	if len(origins) == 0 {
@@ -84,11 +95,14 @@ const corsMaxAge = 600
 // "Web pages"). It precedes authentication, since browsers send no token with a preflight
 // request, and refuses none for its rate, since a page could not read why.
 func (g *Gateway) answerPreflight(w http.ResponseWriter, r *http.Request) bool {
+	preflight := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
+	if preflight && (g.cors == nil || !g.cors.OriginAllowed(r)) {
+		g.tellOrigin(r)
+	}
 	if g.cors == nil {
 		return false
 	}
 	g.cors.HandlerFunc(w, r)
-	preflight := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
 	if preflight {
 		g.decide(g.preflights, r)
 	}

@@ -4,6 +4,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 const page = "https://app.example.com"
@@ -46,6 +48,21 @@ func TestPreflight(t *testing.T) {
 				t.Errorf("a body: %s", answer.Body)
 			}
 		})
+	}
+}
+
+// The log says once how the origin of a page is allowed, since the page cannot know.
+func TestRefusedOriginsAreTold(t *testing.T) {
+	for name, tokens := range map[string]*Tokens{"without a token": nil, "with a token": NewTokens(token)} {
+		var log logtest.Log
+		g := newGuardedGateway(func(cfg *Config) { cfg.Tokens, cfg.Logger = tokens, log.Logger() })
+		ask(g, "GET", "/v1/locks/k")
+		for range 2 {
+			ask(g, "OPTIONS", "/v1/locks/k", "Origin: "+page, "Access-Control-Request-Method: DELETE")
+		}
+		if got := strings.Count(log.String(), "--http-cors-allowed-origins"); got != 1 || !strings.Contains(log.String(), page) {
+			t.Errorf("%s: logged %d times: %s", name, got, log.String())
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/kvslots/kvslots/kvslots/client/promisestest"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
@@ -126,6 +127,19 @@ func writeCertificate(t *testing.T, dir string) {
 		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestPromises drives the client through what all clients promise, with threads and with asyncio.
+func TestPromises(t *testing.T) {
+	interpreter := python(t)
+	for _, flag := range []string{"--threads", "--asyncio"} {
+		t.Run(strings.TrimLeft(flag, "-"), func(t *testing.T) {
+			t.Parallel()
+			driver := exec.Command(interpreter, "-W", "error", "-m", "tests.driver", flag)
+			driver.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=src")
+			promisestest.Check(t, driver)
+		})
 	}
 }
 

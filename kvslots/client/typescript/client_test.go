@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/kvslots/kvslots/kvslots/client/promisestest"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
@@ -62,7 +63,14 @@ func TestClient(t *testing.T) {
 		"KVSLOTS_URL=" + url, "KVSLOTS_GATEWAYS=" + gateways.serve(), "KVSLOTS_OPENAPI=" + description,
 		"KVSLOTS_CERT=" + certificate, "KVSLOTS_KEY=" + key,
 	}
-	t.Log(run(t, dir, env, "npm", "test", "--silent"))
+	t.Run("suite", func(t *testing.T) {
+		t.Parallel()
+		t.Log(run(t, dir, env, "npm", "test", "--silent"))
+	})
+	t.Run("promises", func(t *testing.T) {
+		t.Parallel()
+		promisestest.Check(t, command(dir, nil, "node", "test/out/driver.js"))
+	})
 }
 
 // TestLicense compares the license of the package with that of the repository.

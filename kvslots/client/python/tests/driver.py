@@ -1,4 +1,4 @@
-"""The driver of this client for the suite in kvslots/client/promises, whose documentation has its protocol.
+"""The driver of this client for the package promisestest in Go, which has its protocol.
 
     python -m tests.driver [--asyncio]
 """
@@ -39,7 +39,9 @@ def perform(call: dict[str, Any]) -> dict[str, Any]:
     """Perform a call, which is canceled as Ctrl-C does it."""
     client = kvslots.Client(call["url"])
     terms: dict[str, Any] = {"ttl": call["ttl"], "wait": call["wait"]}
-    borrow: kvslots.Borrow[Any] = client.pool(call["pool"]).borrow(**terms) if call["do"] == "borrow" else client.lock(call["name"], **terms)
+    borrow: kvslots.Borrow[Any] = client.lock(call["name"], **terms)
+    if call["do"] == "borrow":
+        borrow = client.pool(call["pool"]).borrow(**terms)
     begin = time.monotonic()
     try:
         signal.setitimer(signal.ITIMER_REAL, call.get("cancel") or 0)
@@ -57,7 +59,9 @@ def perform(call: dict[str, Any]) -> dict[str, Any]:
 async def perform_with_asyncio(call: dict[str, Any]) -> dict[str, Any]:
     client = kvslots.AsyncClient(call["url"])
     terms: dict[str, Any] = {"ttl": call["ttl"], "wait": call["wait"]}
-    borrow: kvslots.AsyncBorrow[Any] = client.pool(call["pool"]).borrow(**terms) if call["do"] == "borrow" else client.lock(call["name"], **terms)
+    borrow: kvslots.AsyncBorrow[Any] = client.lock(call["name"], **terms)
+    if call["do"] == "borrow":
+        borrow = client.pool(call["pool"]).borrow(**terms)
     begin = time.monotonic()
     task = asyncio.create_task(borrow.acquire())
     if call.get("cancel"):

@@ -391,6 +391,17 @@ class Keeping(unittest.TestCase):
         world.refuse(404, "no_pool")
         self.assertFalse(world.run(claim.release()))
 
+    def test_release_whose_answer_was_lost(self) -> None:
+        for urls in ((A,), (A, B)):
+            world = World(*urls)
+            claim = self.taken(world)
+            world.lose()
+            world.answer(200, {"returned": False})
+            self.assertTrue(world.run(claim.release()))
+            world.lose()
+            world.refuse(404, "not_held")
+            self.assertTrue(world.run(claim.release()))
+
     def test_the_deadline_is_never_later_than_the_gateways(self) -> None:
         seed = random.randrange(1 << 32)
         rand = random.Random(seed)

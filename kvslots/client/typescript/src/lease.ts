@@ -18,7 +18,8 @@ export interface Term {
 
 /** A term that was granted, of which a shorter one than asked for is told. */
 export function promised(term: Term, seconds: number): Term {
-  if (term.ttl < seconds * 1000) console.warn(`kvslots: a lease was granted for ${term.ttl / 1000} seconds instead of ${seconds}`);
+  const late = now() - term.since; // by which the answer may be shorter
+  if (term.ttl + late + 1_000 < seconds * 1000) console.warn(`kvslots: a lease was granted for ${term.ttl / 1000} seconds instead of ${seconds}`);
   return term;
 }
 
@@ -149,8 +150,16 @@ export class Lease implements AsyncDisposable {
     const gone = this.#lost.signal.reason?.reason;
     if (gone === "session_gone") return false;
     const bound = Math.min(Math.max(this.deadline - now(), 1_000), RELEASE_TIMEOUT);
+    let lost = false; // an answer, so that it is this call that has ended a lease which is held no more
     try {
-      return await repeat(bound, (until) => this.#holding.release(until));
+      return await repeat(bound, async (until) => {
+        try {
+          return (await this.#holding.release(until)) || lost;
+        } catch (error) {
+          lost ||= error instanceof UnreachableError;
+          throw error;
+        }
+      });
     } catch {
       return false;
     }

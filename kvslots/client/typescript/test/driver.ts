@@ -1,4 +1,4 @@
-// The driver of this client for the suite in kvslots/client/promises, whose documentation has its protocol.
+// The driver of this client for the package promisestest, which has its protocol.
 import { createInterface } from "node:readline";
 import { Client, NoSlotError, RefusedError, UnreachableError, type Lease } from "kvslots";
 

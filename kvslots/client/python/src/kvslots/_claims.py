@@ -104,7 +104,8 @@ class Claim:
                 self._asked = True
                 response = yield from self._gateways.ask(self._taking(asked), wait=asked, until=within)
                 self._lasts(response, self._took(response))
-                if self._granted < self._ttl:
+                late = self._now() - self.deadline + self._granted  # by which the answer may be shorter
+                if self._granted + late + 1 < self._ttl:
                     log.warning("a lease was granted for %g seconds instead of %d", self._granted, self._ttl)
                 return
             except NoSlotError as error:
@@ -181,9 +182,9 @@ class Claim:
         within = max(1.0, min(RELEASE_TIMEOUT, self.deadline - self._now()))
         try:
             response = yield from self._gateways.repeat(self._releasing(), retry_for=within, within=within)
-            return response.json().get("returned") is not False
-        except (NotHeldError, NoPoolError, SessionGoneError):
-            return False
+            return response.repeated or response.json().get("returned") is not False
+        except (NotHeldError, NoPoolError, SessionGoneError) as error:
+            return error._repeated
         except KvslotsError as error:
             log.warning("a lease could not be released, and lasts until its time is over: %s", error)
             return False

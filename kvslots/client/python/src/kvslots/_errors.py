@@ -20,6 +20,7 @@ class KvslotsError(Exception):
     """
 
     code: ClassVar[str] = "unexpected"
+    _repeated = False  # as Response.repeated
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -98,7 +98,8 @@ class Gateways:
                 error = response.error()
                 if error is None:
                     response.json()  # raises UnreachableError if no gateway has written it
-                    return replace(response, sent=sent)
+                    return replace(response, sent=sent, repeated=bool(failed))
+                error._repeated = bool(failed)
                 if not error.temporary or error.status < 500:
                     raise error
                 refused.append(error)
@@ -113,10 +114,13 @@ class Gateways:
     def repeat(self, request: Request, *, retry_for: float = RETRY_FOR, within: float | None = None) -> Flow[Response]:
         """Ask, and ask again after temporary failures, for retry_for after the first one; within limits it all."""
         end, until, pauses = self.now() + (self.timeout if within is None else within), math.inf, Pauses()
+        lost = False
         while True:
             try:
-                return (yield from self.ask(request, until=end))
+                response = yield from self.ask(request, until=end)
+                return replace(response, repeated=response.repeated or lost)
             except KvslotsError as error:
+                lost = error._repeated = lost or error._repeated or isinstance(error, UnreachableError)
                 pause, until = pauses.after(error), min(until, self.now() + retry_for, end)
                 if not error.temporary or self.now() + pause > until:
                     raise

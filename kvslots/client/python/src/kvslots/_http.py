@@ -116,6 +116,7 @@ class Response:
     body: bytes
     reusable: bool  # the connection can take another request
     sent: float = 0.0  # when the request was sent, on the clock of leases
+    repeated: bool = False  # an earlier request, of which the answer was lost, may have had the effect
 
     def number(self, header: str) -> float | None:
         """Return a header that is a whole number of 0 or more, or None."""

@@ -65,7 +65,7 @@ type checker struct {
 func newChecker(s *Simulation) *checker {
 	k := &checker{s: s, openCalls: map[uint64]*call{}, pools: map[entry.Hash]*pool{}, sessions: map[entry.Hash]*session{}, keys: map[entry.Hash]*requestKey{}, evictions: map[claimKey]bool{}}
 	k.lines = lineChecker{checker: k, lastStall: map[entry.Hash]Instant{}}
-	k.losses = lossChecker{checker: k}
+	k.losses = lossChecker{checker: k, at: map[entry.Hash]Instant{}, ofKeys: map[entry.Key]Instant{}}
 	k.catchUps = catchUpChecker{checker: k, brokenAt: map[*node]Instant{}}
 	k.marks = newMarkChecker(k)
 	k.abandoned = abandonedChecker{checker: k}
@@ -251,9 +251,11 @@ func (k *checker) wrong(c *call, why string) {
 }
 
 // mayReflectLoss reports whether an answer may be based on data that the stream has
-// lost: the call began before the loss, or its peer may not have noticed it.
+// lost: the call began before a loss that concerns its pool or session, or its peer may not have
+// noticed that.
 func (k *checker) mayReflectLoss(c *call) bool {
-	return k.lastLoss != 0 && (c.start <= k.lastLoss.Add(time.Second) || !c.peerNoticedLoss)
+	at := k.losses.of(c)
+	return at != 0 && (c.start <= at.Add(time.Second) || !c.peerNoticedLoss)
 }
 
 // hasNoticedLoss reports whether a peer must have noticed the last loss: it has read

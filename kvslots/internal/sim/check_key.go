@@ -64,7 +64,7 @@ func (k *checker) answeredKey(c *call) {
 func (k *checker) checkLeft(c *call, calls int) {
 	s, key := k.s, c.facts.key
 	is := func() bool {
-		return key.calls == calls && s.faultState.settledAt(key.began) && (k.lastLoss == 0 || k.lastLoss.Add(rebuildTime) < key.began)
+		return key.calls == calls && s.faultState.settledAt(key.began) && (k.losses.of(c) == 0 || k.losses.of(c).Add(rebuildTime) < key.began)
 	}
 	within := abandonedTime + 8*s.maxLatency()
 	s.after(within, func() {

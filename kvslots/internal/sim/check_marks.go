@@ -59,7 +59,7 @@ func (k *markChecker) applied(e *entry.Entry) {
 	}
 	longest := k.longest[e.Key]
 	k.note(e)
-	if k.s.server.clockSteps > 0 || k.lastLoss != 0 || longest <= e.Time.UnixMilli() {
+	if k.s.server.clockSteps > 0 || k.losses.ofKeys[e.Key] != 0 || longest <= e.Time.UnixMilli() {
 		return // markers that a clock which was set back has made too short are written again
 	}
 	end, tolerance := e.Time.Add(e.TTL).UnixMilli(), int64(0)

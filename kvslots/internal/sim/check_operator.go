@@ -78,7 +78,7 @@ func (k *checker) reconfigured(p *poolTruth, before, after *entry.Entry) {
 
 // poolRead checks the leases and the line of a pool that was read. answeredReading checks the rest.
 func (k *checker) poolRead(c *call) {
-	if c.answer.Err != nil || k.mayReflectLoss(c) || k.lastLoss > c.start {
+	if c.answer.Err != nil || k.mayReflectLoss(c) || k.losses.of(c) > c.start {
 		return
 	}
 	d := c.answer.Detail

@@ -135,7 +135,7 @@ func (k *checker) answeredReading(c *call) {
 			break
 		}
 	}
-	if c.answer.Err != nil || k.mayReflectLoss(c) || k.lastLoss > c.start || k.s.server.mayRevive() {
+	if c.answer.Err != nil || k.mayReflectLoss(c) || k.losses.of(c) > c.start || k.s.server.mayRevive() {
 		return
 	}
 	switch c.request.(type) {

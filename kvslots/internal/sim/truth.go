@@ -228,6 +228,7 @@ func (t *truth) change(e *entry.Entry) {
 		return
 	}
 	t.s.check.marks.applied(e)
+	t.s.check.losses.applied(e)
 	if e.Key.Kind == entry.Session {
 		_, before := t.sessions[e.Key.Session]
 		if t.sessions[e.Key.Session] = e; e.Marker {

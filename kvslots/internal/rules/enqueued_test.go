@@ -123,3 +123,23 @@ func TestTicketOfToldSlotIsGarbage(t *testing.T) {
 		})
 	}
 }
+
+// Two peers have claimed for one enqueued ticket. The first claim serves it, and no peer grants the
+// second one.
+func TestFirstClaimServesEnqueuedTicket(t *testing.T) {
+	st, v := newStream(), newView()
+	id := sessionID(1)
+	feed(st, v, config(poolID(1), 2, 1))
+	feed(st, v, alive(sessionID(2)))
+	feed(st, v, client(id))
+	place := feed(st, v, entry.Entry{Key: rules.EnqueuedKey(poolID(1), id), Ticket: entry.TicketValue{
+		Lease: leaseID(1), Peer: sessionID(2), Generation: 1, TTL: entry.Span(time.Minute), Wait: entry.Span(time.Minute),
+	}})
+	for position := range 2 {
+		feed(st, v, claim(position, entry.SlotValue{Lease: leaseID(1), Session: id, Claimer: sessionID(2), Ticket: place, Unseen: true}))
+	}
+	pool := v.Pool(poolID(1))
+	if first, second := pool.Slot(0), pool.Slot(1); !first.Good() || !second.Excluded() {
+		t.Errorf("the first claim is good: %t; the second one is excluded: %t", first.Good(), second.Excluded())
+	}
+}

@@ -19,6 +19,7 @@ type capChecker struct {
 	usedAt  map[entry.Hash]Instant // when each name was in use last
 	last    Instant                // when observe was called last
 	shares  map[entry.Hash]share   // by session and by origin
+	origins map[entry.Hash]share   // the sessions of each
 }
 
 // observe compares the totals with those before the last entry.

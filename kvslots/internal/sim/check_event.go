@@ -3,7 +3,6 @@ package sim
 import (
 	"bytes"
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -131,13 +130,22 @@ func (t *truth) see(p *poolTruth, s *scene) {
 		}
 	}
 	for _, w := range p.tickets {
-		served := func(o *entry.Entry) bool { return o.Slot.Ticket == w.place && t.holds(p, o) }
-		if p.registered() && w.Ticket.Generation == p.config.Config.Generation && !w.Ticket.Spent && t.lives(w) && !slices.ContainsFunc(slices.Collect(maps.Values(p.slots)), served) {
+		if p.registered() && w.Ticket.Generation == p.config.Config.Generation && !w.Ticket.Spent && t.lives(w) && !t.serves(p, w) {
 			x := about
 			x.Label = label(w.Ticket.Label, w.Key.Session)
 			s.tickets[w.place] = x
 		}
 	}
+}
+
+// serves reports whether a lent slot of the pool names the ticket.
+func (t *truth) serves(p *poolTruth, w *ticketTruth) bool {
+	for _, e := range p.slots {
+		if e.Slot.Ticket == w.place && t.holds(p, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // tell adds the events of an entry. was is the entry of its session before, or nil.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
 // lossChecker checks what the stream holds after a loss of data and after a restart. It records
@@ -92,9 +93,14 @@ func (k *lossChecker) applied(e *entry.Entry) {
 	}
 }
 
+// ofAll are the errors that depend on all pools or sessions.
+var ofAll = []error{
+	peer.ErrMaxPools, peer.ErrMaxLocks, peer.ErrMaxSessions, peer.ErrMaxSessionsPerOrigin, peer.ErrMaxLocksPerSession, peer.ErrMaxLocksPerOrigin, peer.ErrMaxTombstones,
+}
+
 // of returns when the stream last lost data that a call depends on; 0: never.
 func (k *lossChecker) of(c *call) Instant {
-	if c.target.pool.IsZero() && c.target.session.IsZero() {
+	if c.target.pool.IsZero() && c.target.session.IsZero() || isAny(c.answer.Err, ofAll...) {
 		return k.lastLoss
 	}
 	return max(k.at[c.target.pool], k.at[c.target.session])

@@ -8,9 +8,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// share is the number of names that a session or an origin uses.
+// share is what a session or an origin has of something.
 type share struct {
-	names   int
+	n       int
 	reached int // as an Instant: since when the cap has been reached; 0: it is not
 }
 
@@ -21,22 +21,38 @@ func (k *capChecker) observeShares() {
 		return
 	}
 	t := k.s.server.truth
-	now := t.namesByHolder()
-	for id := range k.shares {
+	k.each(k.shares, t.namesByHolder(), func(id entry.Hash) (what string, most int) {
+		if t.sessions[id] != nil {
+			return "names of a session", caps.LocksPerSession
+		}
+		return "names of an origin", caps.LocksPerOrigin
+	})
+}
+
+// observeOrigins checks the cap on the client sessions of one origin.
+func (k *capChecker) observeOrigins(now map[entry.Hash]int) {
+	k.each(k.origins, now, func(origin entry.Hash) (what string, most int) {
+		if origin.IsZero() { // of clients that do not say where they are
+			return "", 0
+		}
+		return "sessions of an origin", k.s.plan.Caps.SessionsPerOrigin
+	})
+}
+
+// each checks the numbers by session or origin, and records them in shares.
+func (k *capChecker) each(shares map[entry.Hash]share, now map[entry.Hash]int, capOf func(entry.Hash) (what string, most int)) {
+	for id := range shares {
 		if now[id] == 0 {
-			delete(k.shares, id)
+			delete(shares, id)
 		}
 	}
 	ids := slices.SortedFunc(maps.Keys(now), func(x, y entry.Hash) int { return bytes.Compare(x[:], y[:]) })
 	for _, id := range ids {
-		what, most := "names of an origin", caps.LocksPerOrigin
-		if t.sessions[id] != nil {
-			what, most = "names of a session", caps.LocksPerSession
-		}
-		s := k.shares[id]
-		k.one(what, s.names, now[id], most, &s.reached)
-		s.names = now[id]
-		k.shares[id] = s
+		what, most := capOf(id)
+		s := shares[id]
+		k.one(what, s.n, now[id], most, &s.reached)
+		s.n = now[id]
+		shares[id] = s
 	}
 }
 

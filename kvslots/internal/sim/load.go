@@ -30,7 +30,7 @@ func (n *node) beginLoad() { n.load = &load{stepped: n.s.server.steppedAt} }
 
 // noteSent records which presence is the peer's own.
 func (n *node) noteSent(w *peer.Write) {
-	if w.Key.Kind != entry.Session || w.Marker || w.Key.Session == n.presence {
+	if w.Key.Kind != entry.Session || w.Marker || w.Key.Session == n.presence || n.s.check.sessions[w.Key.Session] != nil {
 		return
 	}
 	var value entry.SessionValue

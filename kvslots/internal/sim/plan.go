@@ -195,7 +195,7 @@ func drawShares(p *Plan) {
 // drawKeys draws the share of borrows with a request key.
 func drawKeys(p *Plan) {
 	r := rand.New(rand.NewPCG(p.Seed, 0x6b657973))
-	if r.IntN(4) != 0 {
+	if r.IntN(4) != 0 && (p.PoolIdle == 0 || r.IntN(2) == 0 || p.Clients.Keyed > 0) {
 		return
 	}
 	p.Clients.Keyed = [...]float64{0.2, 0.5, 1}[r.IntN(3)]

@@ -17,7 +17,7 @@ var lateViewSituations = []func(*rand.Rand, *Plan){skippedConfigurations, unseen
 
 // rareSituations are situations that need several faults or writes at one moment. A tenth of
 // the seeds use one of them.
-var rareSituations = []func(*rand.Rand, *Plan){loadsAfterSteps, slowWaits, claimsOutlivePresences}
+var rareSituations = []func(*rand.Rand, *Plan){loadsAfterSteps, slowWaits, claimsOutlivePresences, longWaits}
 
 // prepareBusy changes the plan to short runs with frequent, short requests. The caller
 // adds clients of the kinds that it needs.
@@ -257,5 +257,19 @@ func claimsOutlivePresences(r *rand.Rand, p *Plan) {
 	c.TTL, c.Idle = between(r, 30*time.Second, 2*time.Minute), 15*time.Second
 	fastNetwork(p)
 	onlyFaults(p, 1+2*r.Float64(), longStall)
+	p.Flush, p.Feed = FlushPlan{}, FeedPlan{}
+}
+
+// longWaits has borrows with request keys that wait for longer than an entry of the line lives
+// without a refresh, while their peers are replaced or lose entries.
+func longWaits(r *rand.Rand, p *Plan) {
+	prepareBusy(r, p)
+	p.Nodes, p.Length = 2+r.IntN(2), between(r, 30*time.Minute, time.Hour)
+	c := &p.Clients
+	c.Pool, c.Count, c.Keyed = 4+r.IntN(3), 1, 0.5+r.Float64()/2
+	c.TTL, c.Wait, c.Think = 30*time.Minute, 50*time.Minute, between(r, 2*time.Minute, 6*time.Minute)
+	p.PoolIdle, p.Grace = 0, between(r, time.Second, 10*time.Second)
+	fastNetwork(p)
+	onlyFaults(p, 0.1*r.Float64(), killPeer, closePeer, loseBurst, cutLink)
 	p.Flush, p.Feed = FlushPlan{}, FeedPlan{}
 }

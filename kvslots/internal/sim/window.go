@@ -74,6 +74,7 @@ func (t *truth) observeTotals() {
 		}
 	}
 	t.s.check.caps.observe(n)
+	t.s.check.caps.observeOrigins(origins)
 	names := t.namesByHolder()
 	t.s.check.caps.observeShares()
 	for _, c := range t.s.check.openCalls {

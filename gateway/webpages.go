@@ -23,6 +23,9 @@ func (g *Gateway) guardPages(w http.ResponseWriter, r *http.Request) bool {
 	case !g.cfg.Tokens.Required() && !opensPage(r) && g.isForeign(r):
 		refusal = wire.ForeignOrigin
 		g.tellOrigin(r)
+		if r.Method == http.MethodOptions { // without Config.CORSOrigins there is no preflight
+			refusal = wire.MethodNotAllowed
+		}
 	default:
 		return true
 	}

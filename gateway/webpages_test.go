@@ -111,7 +111,7 @@ func TestNoCORS(t *testing.T) {
 	if answer.Code != 200 || answer.Header().Get("Access-Control-Allow-Origin") != "" || answer.Header().Get("Vary") != "" {
 		t.Errorf("%d %v", answer.Code, answer.Header())
 	}
-	if got := ask(g, "OPTIONS", "/t/1", "Origin: "+page, "Access-Control-Request-Method: GET").Code; got != 403 {
+	if got := ask(g, "OPTIONS", "/t/1", "Origin: "+page, "Access-Control-Request-Method: GET").Code; got != 405 {
 		t.Errorf("a preflight is answered %d", got)
 	}
 }
@@ -245,7 +245,7 @@ func TestRateOfReadingPages(t *testing.T) {
 		code         int
 		usersOwn     bool
 	}{
-		{"a preflight", nil, "OPTIONS", "/t/1", []string{evil, "Access-Control-Request-Method: GET"}, 403, false},
+		{"a preflight", nil, "OPTIONS", "/t/1", []string{evil, "Access-Control-Request-Method: GET"}, 405, false},
 		{"an image of another site", nil, "GET", "/t/1", []string{"Sec-Fetch-Site: cross-site"}, 403, false},
 		{"an image of another port", nil, "GET", "/t/1", []string{"Sec-Fetch-Site: same-site"}, 403, false},
 		{"a script", nil, "GET", "/t/1", []string{"Sec-Fetch-Site: cross-site", evil}, 403, false},

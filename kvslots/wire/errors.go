@@ -189,7 +189,7 @@ var Internal = Status{Code: http.StatusInternalServerError, Name: "internal_erro
 var (
 	Unauthorized     = Status{Code: http.StatusUnauthorized, Name: "unauthorized", Text: "unauthorized"}
 	ForeignHost      = Status{Code: http.StatusForbidden, Name: forbidden, Text: "the gateway does not answer to this Host"}
-	ForeignOrigin    = Status{Code: http.StatusForbidden, Name: forbidden, Text: "pages of other origins may not write"}
+	ForeignOrigin    = Status{Code: http.StatusForbidden, Name: forbidden, Text: "pages of other origins are not served"}
 	ReadOnly         = Status{Code: http.StatusForbidden, Name: "read_only", Text: "the token may only read"}
 	NotFound         = Status{Code: http.StatusNotFound, Name: "not_found", Text: "not found"}
 	MethodNotAllowed = Status{Code: http.StatusMethodNotAllowed, Name: "method_not_allowed", Text: "method not allowed"}

@@ -23,13 +23,14 @@ func (g *Gateway) guardPages(w http.ResponseWriter, r *http.Request) bool {
 	case !g.cfg.Tokens.Required() && !opensPage(r) && g.isForeign(r):
 		refusal = wire.ForeignOrigin
 		g.tellOrigin(r)
-		if r.Method == http.MethodOptions { // without Config.CORSOrigins there is no preflight
-			refusal = wire.MethodNotAllowed
-		}
 	default:
 		return true
 	}
-	if g.within(g.pages, w, r) {
+	switch {
+	case !g.within(g.pages, w, r):
+	case refusal == wire.ForeignOrigin && r.Method == http.MethodOptions: // dflockd has no preflight where CORS is off
+		g.methodNotAllowed(w, r)
+	default:
 		g.fail(w, r, refusal)
 	}
 	return false

@@ -198,9 +198,11 @@ func (t *taking) asksAgain(ctx context.Context, err error, sent, grace time.Dura
 const leaveTime = time.Second
 
 // leave gives up the place in line, or the grant, that a gateway keeps for a client that may
-// come back: a repeat without a wait does. A caller whose cause is kvslots.ErrPlaceKept comes back itself.
+// come back: a repeat without a wait does. A caller whose cause is kvslots.ErrPlaceKept comes back itself, and
+// one whose cause is ErrAnswerTimeout has waited long enough for gateways.
 func (t *taking) leave(ctx context.Context) {
-	if canceled := t.client.gateways.cancel(t.unknown); canceled || errors.Is(context.Cause(ctx), kvslots.ErrPlaceKept) {
+	cause := context.Cause(ctx)
+	if t.client.gateways.cancel(t.unknown) || errors.Is(cause, kvslots.ErrPlaceKept) || errors.Is(cause, ErrAnswerTimeout) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)

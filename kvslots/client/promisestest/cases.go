@@ -29,7 +29,7 @@ type promise struct {
 	faults []fault
 	want   string
 	least  float64 // seconds
-	most   float64
+	most   float64 // on an idle machine: see slack
 }
 
 const (
@@ -45,7 +45,7 @@ const (
 	toLock                 = "/v1/locks/"
 )
 
-// promises are the cases. Bounds have half a second for a busy machine.
+// promises are the cases. See slack for the upper bounds.
 var promises = []promise{
 	{name: "no fault", do: borrow, want: granted, most: 1.5},
 	{name: "no fault", do: lock, want: granted, most: 1.5},

@@ -21,9 +21,13 @@ import (
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
+// slack is how many times as long as on an idle machine a call may take, since tests share a busy one. A client that hangs
+// takes longer yet.
+const slack = 3
+
 // leftTime is how soon what a call has left in the store must be gone: a gateway keeps the place of a client
-// that does not leave the line for longer.
-const leftTime = 3 * time.Second
+// that does not leave the line for longer, kvslots.DefaultResumeGrace.
+const leftTime = 8 * time.Second
 
 // Check drives a driver through the cases, in front of a gateway of its own, and logs a table. It starts the
 // driver's command, which must not be started.
@@ -104,8 +108,8 @@ func (p promise) compare(t *testing.T, got outcome) {
 	if got.Outcome != p.want {
 		t.Errorf("the outcome is %q, not %q", got.Outcome, p.want)
 	}
-	if got.Took < p.least || got.Took > p.most {
-		t.Errorf("it took %.1f s, not between %.1f and %.1f", got.Took, p.least, p.most)
+	if got.Took < p.least || got.Took > slack*p.most {
+		t.Errorf("it took %.1f s, not between %.1f and %.1f", got.Took, p.least, slack*p.most)
 	}
 	if p.want == granted && (got.Back != "yes" || got.BackTook > kvslots.ReturnTimeout.Seconds()) {
 		t.Errorf("given back: %q, after %.1f s", got.Back, got.BackTook)

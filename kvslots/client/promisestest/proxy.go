@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -42,18 +43,19 @@ func (x *exchange) forward() (status int, header http.Header, body []byte) {
 	return response.StatusCode, response.Header, body
 }
 
-func (x *exchange) answer(status int, header http.Header, body []byte, each time.Duration) {
+// answer sends an answer. With a pause it sends it in about ten pieces, with pauses between them.
+func (x *exchange) answer(status int, header http.Header, body []byte, pause time.Duration) {
 	for name, values := range header {
 		x.w.Header()[name] = values
 	}
 	x.w.WriteHeader(status)
-	if each == 0 {
-		_, _ = x.w.Write(body)
-		return
+	size := len(body) + 1
+	if pause > 0 {
+		size = len(body)/10 + 1
 	}
-	for i := range body {
-		time.Sleep(each)
-		_, _ = x.w.Write(body[i : i+1])
+	for piece := range slices.Chunk(body, size) {
+		time.Sleep(pause)
+		_, _ = x.w.Write(piece)
 		_ = http.NewResponseController(x.w).Flush()
 	}
 }
@@ -91,7 +93,7 @@ func delays(x *exchange) {
 
 func trickles(x *exchange) {
 	status, header, body := x.forward()
-	x.answer(status, header, body, 2*time.Millisecond)
+	x.answer(status, header, body, 20*time.Millisecond)
 }
 
 func refuses(status int, retryAfter string) func(*exchange) {

@@ -46,8 +46,8 @@ func TestTokenSources(t *testing.T) {
 		{"file of three tokens", []string{"--auth-token-file", file("hunter2\nhunter3\nhunter4\n")}, nil, "", 2, "--auth-token-file has more than two lines"},
 		{"file with a tab", []string{"--auth-token-file", file("hunter2\tmore")}, nil, "", 2, "the content of --auth-token-file must be"},
 		{"long file", []string{"--auth-token-file", file(strings.Repeat("hunter2", 1000))}, nil, "", 2, "the content of --auth-token-file must be"},
-		{"no file", []string{"--auth-token-file", missing}, nil, "", 1, "--auth-token-file: no such file or directory"},
-		{"empty name", []string{"--auth-token-file", ""}, nil, "", 1, "--auth-token-file: no such file or directory"},
+		{"no file", []string{"--auth-token-file", missing}, nil, "", exitSettings, "--auth-token-file: no such file or directory"},
+		{"empty name", []string{"--auth-token-file", ""}, nil, "", exitSettings, "--auth-token-file: no such file or directory"},
 		{"both", []string{"--auth-token", "hunter2", "--auth-token-file", missing}, nil, "", 2, "--auth-token and --auth-token-file exclude each other"},
 		{"both in the environment", nil, map[string]string{"KVSLOTS_AUTH_TOKEN": "hunter2", "KVSLOTS_AUTH_TOKEN_FILE": missing}, "", 2, "KVSLOTS_AUTH_TOKEN and KVSLOTS_AUTH_TOKEN_FILE exclude each other"},
 	} {
@@ -56,7 +56,7 @@ func TestTokenSources(t *testing.T) {
 			server := listen(t, func(r *http.Request) { sent = strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") })
 			env := c.env
 			out := newLogs()
-			code := run(t.Context(), append([]string{"inspect", pool, "--server", server}, c.args...), strings.NewReader(c.stdin), out, out, env)
+			code := run(t.Context(), append([]string{"inspect", pool, "--server", server}, c.args...), strings.NewReader(c.stdin), io.Discard, out, env)
 			if code != c.code {
 				t.Errorf("exit code %d, want %d: %s", code, c.code, out)
 			}
@@ -65,6 +65,9 @@ func TestTokenSources(t *testing.T) {
 			}
 			if c.code == 0 {
 				return
+			}
+			if c.code == exitSettings {
+				c.code = exitFailed // serve has one exit code for all failures
 			}
 			code, _, stderr := call(t, env, append([]string{"serve"}, c.args...)...)
 			if code != c.code || !strings.Contains(stderr, c.want) {
@@ -127,12 +130,12 @@ func TestHelpDoesNotShowTheToken(t *testing.T) {
 	}
 }
 
-// listen answers as a gateway with an empty pool, and sends each request to a channel.
+// listen answers as a gateway with an empty pool, and shows each request.
 func listen(t *testing.T, show func(r *http.Request)) (url string) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		show(r)
-		io.WriteString(w, `{"id":"`+pool+`","count":0}`)
+		io.WriteString(w, `{"hash":"d600c24f962d5930089cc56981788d46","count":0}`)
 	}))
 	t.Cleanup(srv.Close)
 	return srv.URL

@@ -173,6 +173,7 @@ func TestCommandsInJSON(t *testing.T) {
 
 // With --json every failure has one form, whatever has failed.
 func TestFailuresInJSON(t *testing.T) {
+	t.Parallel() // a return is repeated for seconds
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--auth-token", "hunter2")
 	closed := closedPort(t)
 	for _, c := range []struct {
@@ -181,9 +182,9 @@ func TestFailuresInJSON(t *testing.T) {
 		code int
 		text string // a regular expression
 	}{
-		{"refused token", []string{"borrow", pool, "--server", p.url}, 1, "unauthorized; .* requires a token: give --auth-token-file"},
+		{"refused token", []string{"borrow", pool, "--server", p.url}, exitRefused, "unauthorized; .* requires a token: give --auth-token-file"},
 		{"no pool", []string{"borrow", pool, "--server", p.url, "--auth-token", "hunter2"}, 1, "no such pool"},
-		{"no gateway", []string{"borrow", pool, "--server", "http://" + closed}, 1, "http://.*: connect: connection refused; is --server right, .*"},
+		{"no gateway", []string{"borrow", pool, "--server", "http://" + closed}, exitNoGateway, "http://.*: connect: connection refused; is --server right, .*"},
 		{"no gateway for return", []string{"return", pool, pool, "--server", "http://" + closed}, 1, "http://.*: connect: connection refused; is --server right, .*"},
 		{"no NATS", []string{"inspect", pool, "--nats-url", "nats://" + closed}, 1, "NATS: .*"},
 		{"no NATS for a limit", []string{"limit", "list", "--nats-url", "nats://" + closed}, 1, "NATS: .*"},
@@ -192,12 +193,13 @@ func TestFailuresInJSON(t *testing.T) {
 		{"no backup", []string{"restore", filepath.Join(t.TempDir(), "none"), "--nats-url", "nats://" + closed}, 1, ".*no such file or directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			code, stdout, stderr := call(t, noEnv, append(c.args, "--json")...)
 			var failed wire.Failure
 			if err := json.Unmarshal([]byte(stdout), &failed); err != nil || code != c.code || !matches(c.text, failed.Error) {
 				t.Errorf("exit code %d, stdout %q, stderr %q, want %d, %q", code, stdout, stderr, c.code, c.text)
 			}
-			if !strings.HasPrefix(stderr, "kvslots: "+failed.Error+"\n") {
+			if !strings.Contains("\n"+stderr, "\nkvslots: "+failed.Error+"\n") { // after what it has printed while it tried again
 				t.Errorf("another error on standard error: %q", stderr)
 			}
 		})

@@ -73,7 +73,7 @@ func TestErrorsWithoutSecrets(t *testing.T) {
 		{"password in the server's URL", []string{"inspect", pool, "--server", "http://u:hunter2@127.0.0.1:1"}, exitFailed, "connection refused"},
 		{"password in a bad URL", []string{"inspect", pool, "--server", "http://u:hunter2@a b"}, exitUsage, "--server must be a URL"},
 		{"password in NATS's URL", []string{"inspect", pool, "--nats-url", "nats://u:hunter2@127.0.0.1:1"}, exitFailed, "NATS: "},
-		{"token as a file", []string{"inspect", pool, "--auth-token-file", gone}, exitFailed, "--auth-token-file: no such file or directory\n"},
+		{"token as a file", []string{"inspect", pool, "--auth-token-file", gone}, exitSettings, "--auth-token-file: no such file or directory\n"},
 		{"credentials as a file", []string{"inspect", pool, "--nats-url", "a", "--nats-creds", gone}, exitFailed, "--nats-creds: no such file or directory\n"},
 		{"seed as a file", []string{"inspect", pool, "--nats-url", "a", "--nats-nkey", gone}, exitFailed, "--nats-nkey: no such file or directory\n"},
 		{"key as a file", []string{"inspect", pool, "--nats-url", "a", "--nats-tls-cert", yaml, "--nats-tls-key", gone}, exitFailed, "--nats-tls-key: no such file or directory\n"},

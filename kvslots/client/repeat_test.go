@@ -155,6 +155,19 @@ func TestBorrowIsGivenUp(t *testing.T) {
 	}
 }
 
+// When gateways have had their time to answer, none is asked to give up the place in line.
+func TestBorrowDoesNotLeaveWithoutAnAnswer(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	f := &fakeGateway{answers: []int{503}}
+	f.asked = func() { cancel(client.ErrAnswerTimeout) }
+	if _, err := f.client(t).Borrow(ctx, uuid.New(), time.Minute, time.Hour); !errors.Is(err, client.ErrAnswerTimeout) {
+		t.Errorf("got %v", err)
+	}
+	if asks := f.got(t); len(asks) != 1 {
+		t.Errorf("got %v", asks)
+	}
+}
+
 // A wait goes on when the gateway's longest wait is over.
 func TestWaitsLongerThanTheGateway(t *testing.T) {
 	g := serveStore(t, kvslots.Config{MaxWait: time.Second})

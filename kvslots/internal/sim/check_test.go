@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -406,8 +407,10 @@ func TestChecks(t *testing.T) {
 			x.config(1)
 			f := x.borrow(a, 0)
 			x.sleep(time.Millisecond)
-			d := x.ask(peer.Delete{Pool: x.pool})
-			x.loseData(func() {}) // the deletion
+			d, registered := x.ask(peer.Delete{Pool: x.pool}), maps.Clone(x.last)
+			x.write(entry.Key{Kind: entry.Config, Pool: x.pool}, nil)
+			x.loseData(func() { x.server.stream.LoseTail(1, x.server.wall()) })
+			x.last = registered
 			d.finish(peer.Answer{})
 			x.sleep(30 * time.Second) // until its peer must have noticed the loss
 			r := x.ask(peer.Renew{Held: x.held(a), TTL: 20 * time.Second})

@@ -98,8 +98,8 @@ class Gateways:
                 error = response.error()
                 if error is None:
                     response.json()  # raises UnreachableError if no gateway has written it
-                    return replace(response, sent=sent, repeated=bool(failed))
-                error._repeated = bool(failed)
+                    return replace(response, sent=sent, repeated=response.repeated or bool(failed))
+                error._repeated = response.repeated or bool(failed)
                 if not error.temporary or error.status < 500:
                     raise error
                 refused.append(error)

@@ -171,9 +171,10 @@ def not_understood() -> UnreachableError:
 class Parser:
     """Parses the answer to one request as its bytes arrive, in a time that grows with their number alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, repeated: bool = False) -> None:
         self.status = 0
         self.headers: dict[str, str] | None = None  # until they have arrived
+        self._repeated = repeated  # as Response.repeated
         self.body = bytearray()  # so far; the caller may take out what has arrived
         self.started = False
         self._received = bytearray()  # and not parsed yet
@@ -223,7 +224,7 @@ class Parser:
             while not self._closed:
                 yield from self._exactly(len(self._received))
                 yield
-        return Response(self.status, headers, bytes(self.body), keep)
+        return Response(self.status, headers, bytes(self.body), keep, repeated=self._repeated)
 
     def _chunks(self) -> Generator[None, None, None]:
         while size := int((yield from self._until(b"\r\n")).partition(b";")[0], 16):

@@ -86,16 +86,17 @@ class Sockets:
     def send(self, effect: Send) -> Response:
         """Return the answer of the gateway; raise UnreachableError without one."""
         until = time.monotonic() + effect.timeout
-        request = effect.gateway.encode(effect.request, self.token)
+        request, repeated = effect.gateway.encode(effect.request, self.token), False
         try:
             while sock := self._take(effect.gateway):
-                parser = Parser()
+                parser = Parser(repeated)
                 try:
                     return self._exchange(effect.gateway, sock, request, parser, until)
                 except CLOSED:  # the gateway, or a proxy, may have closed it just before
                     if parser.started:
                         raise
-            return self._exchange(effect.gateway, self.connect(effect.gateway, until), request, Parser(), until)
+                    repeated = True
+            return self._exchange(effect.gateway, self.connect(effect.gateway, until), request, Parser(repeated), until)
         except OSError as error:
             raise unreachable(effect.gateway, error) from error
 

@@ -64,15 +64,16 @@ class Streams:
             raise unreachable(effect.gateway, error) from error
 
     async def _attempt(self, effect: Send) -> Response:
-        request = effect.gateway.encode(effect.request, self.token)
+        request, repeated = effect.gateway.encode(effect.request, self.token), False
         while idle := self._take(effect.gateway):
-            parser = Parser()
+            parser = Parser(repeated)
             try:
                 return await self._exchange(effect.gateway, *idle, request, parser)
             except CLOSED:  # the gateway, or a proxy, may have closed it just before
                 if parser.started:
                     raise
-        return await self._exchange(effect.gateway, *await self.connect(effect.gateway), request, Parser())
+                repeated = True
+        return await self._exchange(effect.gateway, *await self.connect(effect.gateway), request, Parser(repeated))
 
     async def connect(self, gateway: Address) -> tuple[StreamReader, StreamWriter]:
         connecting = asyncio.ensure_future(self._connect(gateway))

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
 
 // checkEnd checks the stream and the peers after the last lease must have ended.
@@ -19,7 +18,7 @@ func (k *checker) checkEnd() {
 	}
 	for _, m := range k.s.server.stream.All() {
 		e := m.Entry()
-		if e.Marker || k.s.server.mayRevive() {
+		if e.Marker || k.s.server.mayRevive(e.Key.Pool) {
 			continue
 		}
 		switch e.Key.Kind {
@@ -27,10 +26,10 @@ func (k *checker) checkEnd() {
 			if len(e.Config.Out) > 0 { // which the pool has to remember
 				continue
 			}
-			if e.Config.Named() && k.s.server.stream.Met(stream.Revived) == 0 {
+			if e.Config.Named() && !k.s.server.stream.RevivedKeys()[e.Key.String()] {
 				k.s.fail("left over", "the configuration of an unused name remains: %s", describeEntry(&e))
 			}
-			if k.s.plan.PoolIdle > 0 && !e.Config.Named() && k.s.server.stream.Met(stream.Revived) == 0 {
+			if k.s.plan.PoolIdle > 0 && !e.Config.Named() && !k.s.server.stream.RevivedKeys()[e.Key.String()] {
 				k.s.fail("left over", "an unused pool remains: %s", describeEntry(&e))
 			}
 		case entry.Session:

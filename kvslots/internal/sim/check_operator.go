@@ -68,7 +68,7 @@ func (k *checker) outSet(c *call, r peer.SetOut) {
 // an operator may have changed that.
 func (k *checker) reconfigured(p *poolTruth, before, after *entry.Entry) {
 	pool := k.pool(p.id)
-	if after.Marker || pool.setOuts > 0 || k.s.now <= pool.outUntil || k.s.server.mayRevive() {
+	if after.Marker || pool.setOuts > 0 || k.s.now <= pool.outUntil || k.s.server.mayRevive(p.id) {
 		return
 	}
 	if !slices.Equal(before.Config.Out, after.Config.Out) {
@@ -124,7 +124,7 @@ func (k *checker) placeRead(c *call, r peer.ReadPlace) {
 			k.wrong(c, "the lease was granted for another request key")
 		}
 	}
-	if len(d.Waiters) > 0 && d.Waiters[0].Place > c.window.waiting.max && !k.s.server.mayRevive() {
+	if len(d.Waiters) > 0 && d.Waiters[0].Place > c.window.waiting.max && !k.s.server.mayRevive(r.Pool) {
 		k.wrong(c, fmt.Sprintf("at most %d tickets stood in line", c.window.waiting.max))
 	}
 }

@@ -69,8 +69,7 @@ func (k *checker) unregistered(p *poolTruth, before, after *entry.Entry) {
 		}
 	}
 	for _, t := range p.tickets {
-		revived := k.s.server.mayRevive()
-		if t.place < before.Revision && p.stands(t) && k.s.server.truth.lives(t) && !revived {
+		if t.place < before.Revision && p.stands(t) && k.s.server.truth.lives(t) && !k.s.server.mayRevive(p.id) {
 			k.s.fail("unregistered", "the pool has a ticket: %s", describeEntry(t.Entry))
 		}
 	}
@@ -141,7 +140,7 @@ func (k *checker) inspected(c *call) {
 		k.wrong(c, fmt.Sprintf("the count was %+v", w.counts))
 	case a.InUse < least || a.InUse > w.taken.max:
 		k.wrong(c, fmt.Sprintf("at least %d leases were live, and at most %d slots taken", least, w.taken.max))
-	case a.Waiting < 0 || a.Waiting > w.waiting.max && !k.s.server.mayRevive():
+	case a.Waiting < 0 || a.Waiting > w.waiting.max && !k.s.server.mayRevive(c.target.pool):
 		k.wrong(c, fmt.Sprintf("at most %d tickets stood in line", w.waiting.max))
 	}
 }

@@ -87,7 +87,7 @@ func (st *poolState) usedUnderOther(t entry.Terms, decided Instant) bool {
 func (k *checker) checkStates(c *call) {
 	states := c.window.states
 	c.window.states = nil
-	if c.unknown() || k.mayReflectLoss(c) || k.losses.of(c) > c.start || k.s.server.mayRevive() {
+	if c.unknown() || k.mayReflectLoss(c) || k.losses.of(c) > c.start || k.s.server.mayRevive(c.target.pool) {
 		return
 	}
 	var right func(*poolState) bool

@@ -110,13 +110,20 @@ func (v *server) entry(m *stream.Stored) *entry.Entry {
 	return *at
 }
 
-// mayRevive reports whether an entry that a marker had replaced may have come back, since the
-// marker expired too early by a leader's clock: a killed server has brought it back, which no
-// running peer sees before it loads its view; or a peer has loaded it from a replica that was
-// behind.
-func (v *server) mayRevive() bool {
-	late := v.stream.Met(stream.EarlyExpiry) > 0 && v.stream.Met(stream.LateReplica) > 0
-	return late || v.clockWentBack && v.stream.Met(stream.Revived) > 0
+// mayRevive reports whether an entry of a pool, or a session, that a marker had replaced may have
+// come back, since the marker expired too early by a leader's clock: a killed server has brought
+// it back, which no running peer sees before it loads its view; or a peer has loaded it from a
+// replica that was behind. A zero pool stands for the sessions alone.
+func (v *server) mayRevive(pool entry.Hash) bool {
+	among := func(keys map[string]bool) bool {
+		for text := range keys {
+			if key := entry.ParseKey(text); key.Kind == entry.Session || key.Kind != entry.Barrier && key.Pool == pool {
+				return true
+			}
+		}
+		return false
+	}
+	return v.stream.Met(stream.LateReplica) > 0 && among(v.stream.EarlyMarkers()) || v.clockWentBack && among(v.stream.RevivedKeys())
 }
 
 func (v *server) setClock(ahead time.Duration) {

@@ -97,6 +97,9 @@ func (s *Stream) expire(e expiry) {
 	s.countLateness(r)
 	if r.Header.marker() {
 		s.met[MarkerExpired]++
+		if s.now.Before(r.written.Add(r.ttl)) {
+			s.early[r.Key] = true
+		}
 		s.remove(r)
 		return
 	}

@@ -110,11 +110,18 @@ func (s *Stream) recover() {
 		}
 		if r.supersededBy != 0 && r.supersededBy <= s.last {
 			s.met[Revived]++
+			s.revived[r.Key] = true
 		}
 		r.live, r.supersededBy = true, 0
 		s.schedule(r)
 	}
 }
+
+// EarlyMarkers returns the keys of which a marker has expired before its time was over.
+func (s *Stream) EarlyMarkers() map[string]bool { return s.early }
+
+// RevivedKeys returns the keys of which a restart has brought back a superseded message.
+func (s *Stream) RevivedKeys() map[string]bool { return s.revived }
 
 // Compact compacts the block file up to a sequence, which drops superseded and removed
 // records, so that Kill cannot revive them. A server compacts a block when half of it

@@ -45,6 +45,8 @@ type Stream struct {
 	consumerEpoch int       // consumers of earlier epochs are lost
 	republished   []Stored  // since the last call of Republished
 	met           [traps]int
+	early         map[string]bool // keys of which a marker expired before its time was over
+	revived       map[string]bool // keys of which a restart brought back a message that was superseded
 }
 
 // New creates a stream, which keeps the random source. The source may be nil if no trap
@@ -54,7 +56,7 @@ func New(o Options, random *rand.Rand, now time.Time) *Stream {
 	if o.MarkerTTL <= 0 {
 		o.MarkerTTL = DefaultMarkerTTL
 	}
-	s := &Stream{opts: o, random: random, now: now}
+	s := &Stream{opts: o, random: random, now: now, early: map[string]bool{}, revived: map[string]bool{}}
 	s.create(o.FirstSequence)
 	return s
 }

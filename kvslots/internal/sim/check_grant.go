@@ -228,8 +228,8 @@ func (k *checker) checkStall(c *call) {
 	}
 	// A peer that has just loaded its view waits for a second until the claims that it found
 	// cannot be withdrawn any more, and for another one for claims above these.
-	since := max(c.start, p.changed, c.node.startedAt.Add(2*time.Second))
-	if since.Add(bound) > s.now || !s.faultState.settledAt(since) || c.node.pauses > 0 {
+	since := max(c.start, p.changed, c.node.startedAt.Add(2*time.Second), s.faultState.settledFrom())
+	if since.Add(bound) > s.now || s.faultState.active > 0 || c.node.pauses > 0 {
 		return
 	}
 	if t.named && !p.registered() {

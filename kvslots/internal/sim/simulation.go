@@ -198,9 +198,10 @@ func (c *faultState) disturb(now Instant) {
 }
 
 // settledAt reports whether at that time all faults and their consequences were over.
-func (c *faultState) settledAt(at Instant) bool {
-	return c.active == 0 && c.noneSince.Add(c.settleTime) <= at
-}
+func (c *faultState) settledAt(at Instant) bool { return c.active == 0 && c.settledFrom() <= at }
+
+// settledFrom returns when the consequences of the last fault are over, if none is active.
+func (c *faultState) settledFrom() Instant { return c.noneSince.Add(c.settleTime) }
 
 // othersSettledAt is settledAt without the faults that kill or pause a single peer.
 func (c *faultState) othersSettledAt(at Instant) bool {

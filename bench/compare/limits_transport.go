@@ -25,6 +25,7 @@ const (
 	returnBody   = `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","lease":"` + answeredLease + `"}`
 	leaseAnswer  = `{"lease":"` + answeredLease + `","position":0,"expires_at_unix":1795218908,"expires_in":600,"fence":1795218878144510}`
 	returnAnswer = `{"returned":true}`
+	poolAnswer   = `{"count":1,"available":1,"deleted":true}` // to a registration, and to a deletion
 
 	answeredLease = "82b230f8-9734-4503-a28b-c72da7736e82"
 )
@@ -121,7 +122,7 @@ func answerFrom(store *kvslots.Store) http.HandlerFunc {
 		if err = errors.Join(err, unread); err == nil && len(body) > 0 {
 			err = json.Unmarshal(body, &request)
 		}
-		answer := returnAnswer
+		answer := poolAnswer
 		switch {
 		case err != nil:
 		case operation == "borrow":
@@ -130,6 +131,7 @@ func answerFrom(store *kvslots.Store) http.HandlerFunc {
 				answer = strings.Replace(leaseAnswer, answeredLease, lease.ID().String(), 1)
 			}
 		case operation == "return":
+			answer = returnAnswer
 			_, err = store.Return(context.Background(), pool, request.Lease)
 		case r.Method == http.MethodDelete:
 			err = store.Delete(r.Context(), pool)
@@ -148,9 +150,12 @@ func answerFrom(store *kvslots.Store) http.HandlerFunc {
 func answerAtOnce(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", "application/json")
-	answer := returnAnswer
-	if strings.HasSuffix(r.URL.Path, "/borrow") {
+	answer := poolAnswer
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/borrow"):
 		answer = leaseAnswer
+	case strings.HasSuffix(r.URL.Path, "/return"):
+		answer = returnAnswer
 	}
 	_, _ = io.WriteString(w, answer)
 }

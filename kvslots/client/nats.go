@@ -154,6 +154,8 @@ func (n *natsTransport) send(ctx context.Context, m *nats.Msg) (*nats.Msg, error
 		return reply, replyError(reply)
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case errors.Is(err, nats.ErrConnectionClosed): // ctx may end only after this
+		return nil, whyDisconnected(nc)
 	case errors.Is(err, nats.ErrNoResponders):
 		err = errors.New("no gateway is there")
 	}

@@ -243,7 +243,10 @@ const confirmTimeout = 5 * time.Second
 func (n *natsTransport) nameGrant(m *nats.Msg) (name string) {
 	name = uuid.NewString()
 	m.Header[wire.RequestHeader] = []string{name}
-	if n.nc != nil && !n.nc.Opts.UseOldRequestStyle {
+	n.mu.Lock()
+	nc := n.nc
+	n.mu.Unlock()
+	if nc != nil && !nc.Opts.UseOldRequestStyle {
 		m.Header.Set(wire.ConfirmHeader, "1")
 	}
 	return name

@@ -42,8 +42,8 @@ func troubles(t *testing.T) []trouble {
 	}
 }
 
-// While NATS has a fault, a gateway answers 502, and /ready and the log have a reason that
-// says what to do. Afterwards the gateway recovers by itself.
+// While NATS has a fault, a gateway answers 502, and /ready has a reason that says what to do; the
+// log has the first one that the gateway met. Afterwards the gateway recovers by itself.
 func TestTroublesOfAnExistingNATS(t *testing.T) {
 	t.Parallel() // waits for seconds
 	dir := t.TempDir()
@@ -65,7 +65,6 @@ func TestTroublesOfAnExistingNATS(t *testing.T) {
 			p.want(t, "GET", "/health", "", 200, "ok")
 			p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 502, "safe to retry")
 			p.logs.waitFor(t, "not ready: send borrowers elsewhere")
-			p.logs.waitFor(t, c.reason) // another one may come first
 			if err := c.end(nats, js); err != nil {
 				t.Fatal(err)
 			}

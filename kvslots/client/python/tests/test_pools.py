@@ -6,6 +6,7 @@ import gc
 import os
 import ssl
 import threading
+import time
 import unittest
 import uuid
 
@@ -92,6 +93,7 @@ class Pools(GatewayTest):
                 threads.append(thread)
                 self.wait_for_waiters(number + 1)
             eventually(lambda: proxy.count("POST /l/self/borrow") > 2)
+            time.sleep(0.4)  # a place whose client is about to ask again is passed over
         for thread in threads:
             thread.join()
         self.assertEqual(order, [0, 1])

@@ -88,8 +88,8 @@ func TestRun(t *testing.T) {
 		code           int
 		stdout, stderr string // texts that they must contain
 	}{
-		{"version", []string{"version"}, 0, buildOf(debug.ReadBuildInfo()).String() + "\n", ""},
-		{"version as a flag", []string{"--version"}, 0, buildOf(debug.ReadBuildInfo()).String() + "\n", ""},
+		{"version", []string{"version"}, 0, "kvslots version " + buildOf(debug.ReadBuildInfo()).String() + "\n", ""},
+		{"version as a flag", []string{"--version"}, 0, "kvslots version " + buildOf(debug.ReadBuildInfo()).String() + "\n", ""},
 		{"help", []string{"--help"}, 0, "serve", ""},
 		{"help of serve", []string{"serve", "--help"}, 0, "--http-addr", ""},
 		{"no command", nil, 0, "Usage:", ""},

@@ -21,7 +21,7 @@ func TestVersionIsTheSameEverywhere(t *testing.T) {
 	version = "v9.8.7-rc.1"
 
 	for _, args := range [][]string{{"version"}, {"--version"}} {
-		if code, out, _ := call(t, noEnv, args...); code != 0 || !strings.HasPrefix(out, "kvslots v9.8.7-rc.1 (") {
+		if code, out, _ := call(t, noEnv, args...); code != 0 || !strings.HasPrefix(out, "kvslots version v9.8.7-rc.1 (") {
 			t.Errorf("%v: exit code %d, %s", args, code, out)
 		}
 	}
@@ -37,6 +37,9 @@ func TestVersionIsTheSameEverywhere(t *testing.T) {
 		t.Errorf("$SRV.PING answers %s, %v", m.Data, err)
 	}
 }
+
+// maxProgram is the maximal length of the program, in bytes.
+const maxProgram = 28e6
 
 // make release gives a program with the tag as its version, and its checksum; a second run
 // gives the same bytes. It compiles everything for the release's flags.
@@ -70,8 +73,11 @@ func TestSoakRelease(t *testing.T) {
 		if sum := sha256.Sum256(program); !strings.Contains(sums[i], hex.EncodeToString(sum[:])+"  "+name+"\n") {
 			t.Errorf("SHA256SUMS is\n%s", sums[i])
 		}
+		if len(program) > maxProgram {
+			t.Errorf("the program has %d bytes: does it link text/template? See rootCommand", len(program))
+		}
 		out, err := exec.CommandContext(t.Context(), filepath.Join(dir, name), "version").Output()
-		if err != nil || !strings.HasPrefix(string(out), "kvslots v9.8.7 (commit ") {
+		if err != nil || !strings.HasPrefix(string(out), "kvslots version v9.8.7 (commit ") {
 			t.Errorf("%s, %v", out, err)
 		}
 	}

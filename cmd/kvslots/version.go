@@ -24,7 +24,7 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version, the commit and its date",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(command.OutOrStdout(), command.Root().Version)
+			_, err := fmt.Fprintf(command.OutOrStdout(), "kvslots version %s\n", command.Root().Version) // as --version does
 			return err
 		},
 	}
@@ -65,5 +65,5 @@ func (b build) String() string {
 		about = append(about, b.date)
 	}
 	about = append(about, "nats-server "+server.VERSION, fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH))
-	return fmt.Sprintf("kvslots %s (%s)", b.version, strings.Join(about, ", "))
+	return fmt.Sprintf("%s (%s)", b.version, strings.Join(about, ", "))
 }

@@ -35,7 +35,7 @@ func TestBuildOf(t *testing.T) {
 			}
 		})
 	}
-	if line := (build{"v1", "ace7ccb", "2026"}).String(); !strings.HasPrefix(line, "kvslots v1 (commit ace7ccb, 2026, nats-server ") {
+	if line := (build{"v1", "ace7ccb", "2026"}).String(); !strings.HasPrefix(line, "v1 (commit ace7ccb, 2026, nats-server ") {
 		t.Error(line)
 	}
 }

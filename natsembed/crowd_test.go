@@ -2,77 +2,117 @@ package natsembed
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
-	"time"
 
-	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// crowd is a set of clients of a store. Its facts outlive a site.
-type crowd struct {
-	pacer *pacer
-	pools [lentPools]uuid.UUID // to lend from
-	pause sync.RWMutex         // while it is locked, clients begin nothing
-
-	mu      sync.Mutex
-	facts   *facts
-	begun   []func(*facts) // since known was called
-	reports int            // number of results that were reported to clients
-	wrong   error          // contradictions between reports
-	more    chan struct{}  // gets a value with each report
-}
-
+// A crowd writes records, which the store ignores, into the bucket. A few hundred records
+// fill a block: nats-server rewrites blocks with few live records, and removes blocks
+// without any. Each writer has one key that it writes often, and others that it writes
+// rarely, whose records are the only live ones in old blocks.
 const (
-	lentPools     = 6
-	borrowersEach = 3 // of a pool
-	lentSlots     = 4
-	registrars    = 3
-	holders       = 8
-	rareHolders   = 2
-	sharedLimit   = 5 // of a semaphore that the holders share
-	poolTTL       = time.Hour
-	grantTTL      = 5 * time.Minute
-	sessionIdle   = time.Hour
+	writers   = 16
+	keysEach  = 4
+	rarely    = 20 // number of writes for each write of a rare key
+	maxRecord = 40 << 10
 )
 
-func newCrowd() *crowd {
-	return &crowd{pacer: newPacer(), facts: newFacts(), more: make(chan struct{}, 1)}
+// crowd is a set of writers. Its facts outlive a site.
+type crowd struct {
+	pause sync.RWMutex // while it is locked, writers begin nothing
+
+	mu      sync.Mutex
+	facts   facts
+	reports int           // number of writes that were reported as durable
+	more    chan struct{} // gets a value with each report
 }
 
-// begin records that a client begins a request. addBegun calls mark again for a copy of
-// the facts.
-func (c *crowd) begin(mark func(*facts)) {
+// facts are about each key, whose writes are numbered from 1.
+type facts struct {
+	sent, durable [writers * keysEach]uint64 // numbers of the latest writes
+	revisions     [writers * keysEach]uint64 // of the latest durable writes
+	highest       uint64                     // reported revision
+}
+
+func newCrowd() *crowd { return &crowd{more: make(chan struct{}, 1)} }
+
+// run runs the writers until ctx ends, or the server fails.
+func (c *crowd) run(ctx context.Context, s *site) {
+	var running sync.WaitGroup
+	for writer := range writers {
+		running.Go(func() {
+			for c.step(ctx, s, writer*keysEach+rareKey()) == nil {
+			}
+		})
+	}
+	running.Wait()
+}
+
+// rareKey returns the number of one of a writer's keys, mostly 0.
+func rareKey() int {
+	if rand.IntN(rarely) > 0 {
+		return 0
+	}
+	return 1 + rand.IntN(keysEach-1)
+}
+
+func (c *crowd) step(ctx context.Context, s *site, key int) error {
+	c.pause.RLock()
+	defer c.pause.RUnlock()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	c.mu.Lock()
+	c.facts.sent[key]++
+	number, expected := c.facts.sent[key], c.facts.revisions[key]
+	c.mu.Unlock()
+	ack, err := s.js.PublishMsg(ctx, record(key, number, expected))
+	if err == nil {
+		err = s.flushed()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	mark(c.facts)
-	c.begun = append(c.begun, mark)
-}
-
-// report records that a result was reported to a client.
-func (c *crowd) report(note func(*facts)) {
-	c.reportChecked(func(f *facts) error { note(f); return nil })
-}
-
-func (c *crowd) reportChecked(note func(*facts) error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wrong = errors.Join(c.wrong, note(c.facts))
+	if err != nil { // its outcome is unknown
+		c.facts.revisions[key] = 0
+		return s.srv.Err()
+	}
+	c.facts.durable[key], c.facts.revisions[key] = number, ack.Sequence
+	c.facts.highest = max(c.facts.highest, ack.Sequence)
 	c.reports++
 	select {
 	case c.more <- struct{}{}:
 	default:
 	}
+	return nil
 }
 
-func (c *crowd) look(at func(*facts)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at(c.facts)
+func keySubject(key int) string { return fmt.Sprintf("$KV.%s.record.%d", kvslots.Bucket, key) }
+
+// record returns a write of a key as a peer writes: it expects the revision of its
+// predecessor if that is known, and most records expire. Some replace all earlier ones, as markers do.
+func record(key int, number, expected uint64) *nats.Msg {
+	m := nats.NewMsg(keySubject(key))
+	m.Data = make([]byte, 8+number*7919%maxRecord)
+	binary.BigEndian.PutUint64(m.Data, number)
+	if expected > 0 || number == 1 {
+		m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(expected, 10))
+	}
+	if number%4 > 0 {
+		m.Header.Set(jetstream.MsgTTLHeader, "1h")
+	}
+	if number%8 == 7 {
+		m.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
+	}
+	return m
 }
 
 // await waits for n more reports.
@@ -80,300 +120,49 @@ func (c *crowd) await(n int) {
 	c.mu.Lock()
 	until := c.reports + n
 	c.mu.Unlock()
-	for {
+	for c.reported() < until {
 		<-c.more
-		c.mu.Lock()
-		enough := c.reports >= until
-		c.mu.Unlock()
-		if enough {
-			return
-		}
 	}
 }
 
-// known returns a copy of the facts, and contradictions between reports so far.
-func (c *crowd) known() (*facts, error) {
+func (c *crowd) reported() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.begun = nil
-	f := c.facts.clone()
-	c.facts.forget()
-	return f, c.wrong
+	return c.reports
 }
 
-// addBegun adds to the facts that known returned what clients have begun since.
-func (c *crowd) addBegun(f *facts) {
+// known returns a copy of the facts.
+func (c *crowd) known() facts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, mark := range c.begun {
-		mark(f)
-	}
+	return c.facts
 }
 
-// run runs the clients until ctx ends. They keep what earlier runs acquired. Clients of
-// the last pool, and some sessions, act rarely: their entries are old, and the only
-// live ones in old blocks.
-func (c *crowd) run(ctx context.Context, s *site) {
-	var running sync.WaitGroup
-	running.Go(func() { c.loadBallast(ctx, s) })
-	for i := range c.pools {
-		for _, b := range c.borrowers(s, i) {
-			running.Go(func() { c.repeat(ctx, i == lentPools-1, b.step) })
-		}
-	}
-	for range registrars {
-		running.Go(func() { c.repeat(ctx, false, (&registrar{c: c, s: s}).step) })
-	}
-	for i, h := range c.holders(s) {
-		running.Go(func() { c.repeat(ctx, i < rareHolders, h.step) })
-	}
-	running.Wait()
-}
-
-// mayBegin waits while the clients pause.
-func (c *crowd) mayBegin() {
-	c.pause.RLock()
-	defer c.pause.RUnlock()
-}
-
-// repeat does steps until ctx ends. A step may fail, mostly because no slot is free.
-func (c *crowd) repeat(ctx context.Context, rarely bool, step func(ctx context.Context)) {
-	for !rarely || c.pacer.turn(ctx) {
-		c.mayBegin()
-		if ctx.Err() != nil {
-			return
-		}
-		step(ctx)
-		c.pacer.done()
-	}
-}
-
-// borrowers returns the borrowers of a pool. If the pool is gone, they register another.
-func (c *crowd) borrowers(s *site, pool int) (all [borrowersEach]*borrower) {
-	c.look(func(f *facts) {
-		p := f.pools[c.pools[pool]]
-		if p == nil || p.deleted {
-			c.pools[pool], p = uuid.New(), &poolFacts{}
-		}
-		for i := range all {
-			all[i] = &borrower{c: c, s: s, pool: c.pools[pool]}
-		}
-		i := 0
-		for _, l := range p.slots {
-			if !l.returned {
-				all[i].lease = l.id
-				i++
-			}
-		}
-	})
-	return all
-}
-
-// holders returns the holders, with the sessions that earlier runs created.
-func (c *crowd) holders(s *site) (all [holders]*holder) {
-	c.look(func(f *facts) {
-		i := 0
-		for id, of := range f.sessions {
-			if of.ended {
-				continue
-			}
-			all[i] = &holder{c: c, s: s, session: id, ttl: grantTTL}
-			if of.held != nil && !of.held.released {
-				all[i].of, all[i].grant = of.held.of, of.held.grant
-			}
-			i++
-		}
-		for ; i < len(all); i++ {
-			all[i] = &holder{c: c, s: s}
-		}
-	})
-	return all
-}
-
-// borrower borrows, renews or returns in each step.
-type borrower struct {
-	c     *crowd
-	s     *site
-	pool  uuid.UUID
-	lease uuid.UUID
-}
-
-func (b *borrower) step(ctx context.Context) {
-	switch known := b.known(); {
-	case !known:
-		registerPool(ctx, b.c, b.s, b.pool, lentSlots)
-	case b.lease == uuid.Nil:
-		b.borrow(ctx)
-	case rand.IntN(3) > 0:
-		b.renew(ctx)
-	default:
-		b.giveBack(ctx)
-	}
-}
-
-func (b *borrower) known() (known bool) {
-	b.c.look(func(f *facts) { known = f.pools[b.pool] != nil && f.pools[b.pool].count > 0 })
-	return known
-}
-
-func (b *borrower) borrow(ctx context.Context) {
-	var fence uint64
-	b.c.look(func(f *facts) { fence = f.fence })
-	b.c.begin(func(f *facts) { f.pools[b.pool].borrows++ })
-	lease, err := b.s.store.Borrow(ctx, b.pool, poolTTL, time.Minute)
-	if err == nil {
-		b.lease = lease.ID()
-		b.c.reportChecked(func(f *facts) error { return f.grant(b.pool, lease, fence) })
-	}
-}
-
-func (b *borrower) renew(ctx context.Context) {
-	_, err := b.s.store.Renew(ctx, b.pool, b.lease, poolTTL)
-	switch {
-	case errors.Is(err, kvslots.ErrNotHeld):
-		b.c.reportChecked(func(*facts) error { return errors.New("a lease was gone before its renewal") })
-	case err == nil:
-		b.c.report(func(*facts) {})
-	}
-}
-
-func (b *borrower) giveBack(ctx context.Context) {
-	lease := b.lease
-	b.lease = uuid.Nil
-	b.c.begin(ofLease(b.pool, lease, func(l *leaseFacts) { l.returning = true }))
-	returned, err := b.s.store.Return(ctx, b.pool, lease)
+// check returns which durable records a recovered site has lost, or has without that they
+// were sent. Then it adjusts the facts to what exists.
+func (f *facts) check(ctx context.Context, s *site) error {
+	stream, err := s.js.Stream(ctx, bucketStream)
 	if err != nil {
-		return
+		return err
 	}
-	b.c.reportChecked(func(f *facts) error {
-		ofLease(b.pool, lease, func(l *leaseFacts) { l.returned = true })(f)
-		if !returned {
-			return errors.New("a lease was gone before its return")
+	var wrong []error
+	for key := range f.sent {
+		var number, revision uint64
+		m, err := stream.GetLastMsgForSubject(ctx, keySubject(key))
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+		case err != nil:
+			return err
+		default:
+			number, revision = binary.BigEndian.Uint64(m.Data), m.Sequence
 		}
-		return nil
-	})
-}
-
-// registerPool registers a pool, or changes its count.
-func registerPool(ctx context.Context, c *crowd, s *site, pool uuid.UUID, count int) {
-	c.begin(func(f *facts) {
-		if f.pools[pool] == nil {
-			f.pools[pool] = &poolFacts{slots: map[int]*leaseFacts{}}
+		if number < f.durable[key] || number > f.sent[key] {
+			wrong = append(wrong, fmt.Errorf("key %d: found %d, %d was durable, %d sent", key, number, f.durable[key], f.sent[key]))
 		}
-		f.pools[pool].doubt = true
-	})
-	if _, err := s.store.Register(ctx, pool, count); err == nil {
-		c.report(func(f *facts) { f.pools[pool].count, f.pools[pool].doubt = count, false })
+		f.durable[key], f.sent[key], f.revisions[key] = number, number, revision
 	}
-}
-
-// registrar registers a pool, changes its count or deletes it in each step.
-type registrar struct {
-	c    *crowd
-	s    *site
-	pool uuid.UUID
-}
-
-func (r *registrar) step(ctx context.Context) {
-	switch {
-	case r.pool == uuid.Nil:
-		r.pool = uuid.New()
-	case rand.IntN(4) == 0:
-		r.unregister(ctx)
-	default:
-		registerPool(ctx, r.c, r.s, r.pool, lentSlots+1+rand.IntN(100))
+	if last := stream.CachedInfo().State.LastSeq; last < f.highest {
+		wrong = append(wrong, fmt.Errorf("the last revision is %d, %d was reported", last, f.highest))
 	}
-}
-
-func (r *registrar) unregister(ctx context.Context) {
-	pool := r.pool
-	r.pool = uuid.Nil
-	r.c.begin(ofPool(pool, func(p *poolFacts) { p.doubt = true }))
-	if r.s.store.Delete(ctx, pool) == nil {
-		r.c.report(ofPool(pool, func(p *poolFacts) { p.deleted = true }))
-	}
-}
-
-// holder creates a session, acquires, extends, releases, or ends the session in each
-// step.
-type holder struct {
-	c       *crowd
-	s       *site
-	session string
-	of      kvslots.Resource
-	grant   kvslots.Grant // a zero token means that nothing is held
-	ttl     time.Duration
-}
-
-func (h *holder) step(ctx context.Context) {
-	switch {
-	case h.session == "":
-		h.create(ctx)
-	case h.grant.Token == "" && rand.IntN(4) == 0:
-		h.end(ctx)
-	case h.grant.Token == "":
-		h.acquire(ctx)
-	case rand.IntN(3) > 0:
-		h.extend(ctx)
-	default:
-		h.release(ctx)
-	}
-}
-
-func (h *holder) create(ctx context.Context) {
-	if id, _, err := h.s.store.CreateSession(ctx, kvslots.WithIdle(sessionIdle)); err == nil {
-		h.session = id
-		h.c.report(func(f *facts) { f.sessions[id] = &sessionFacts{} })
-	}
-}
-
-func (h *holder) end(ctx context.Context) {
-	id := h.session
-	h.session = ""
-	h.c.begin(ofSession(id, func(s *sessionFacts) { s.ending = true }))
-	if h.s.store.EndSession(ctx, id) == nil {
-		h.c.report(ofSession(id, func(s *sessionFacts) { s.ended = true }))
-	}
-}
-
-func (h *holder) acquire(ctx context.Context) {
-	h.of = kvslots.Semaphore("shared", sharedLimit)
-	if rand.IntN(2) == 0 {
-		h.of = kvslots.Lock(fmt.Sprintf("lock %d", rand.Uint64()))
-	}
-	h.ttl = grantTTL
-	id, of, ends := h.session, h.of, time.Now().Add(h.ttl)
-	var fence uint64
-	h.c.look(func(f *facts) { fence = f.fence })
-	h.c.begin(ofSession(id, func(s *sessionFacts) { s.acquiring = true }))
-	grant, err := h.s.store.Acquire(ctx, id, h.of, h.ttl, time.Minute)
-	if err != nil {
-		return
-	}
-	h.grant = grant
-	h.c.reportChecked(func(f *facts) error {
-		f.fence = max(f.fence, grant.Fence)
-		ofSession(id, func(s *sessionFacts) {
-			s.acquiring, s.held = false, &heldFacts{of: of, grant: grant, ends: ends}
-		})(f)
-		return fenceAbove(grant.Fence, fence)
-	})
-}
-
-// extend extends the lease by so much that check notices a lost extension.
-func (h *holder) extend(ctx context.Context) {
-	h.ttl = min(h.ttl+time.Minute, time.Hour)
-	id, ends := h.session, time.Now().Add(h.ttl)
-	if _, err := h.s.store.Extend(ctx, id, h.of, h.grant.Token, h.ttl); err == nil {
-		h.c.report(ofGrant(id, h.grant.Token, func(held *heldFacts) { held.ends = ends }))
-	}
-}
-
-func (h *holder) release(ctx context.Context) {
-	id, token := h.session, h.grant.Token
-	h.grant = kvslots.Grant{}
-	h.c.begin(ofGrant(id, token, func(held *heldFacts) { held.releasing = true }))
-	if h.s.store.Release(ctx, id, h.of, token) == nil {
-		h.c.report(ofGrant(id, token, func(held *heldFacts) { held.released = true }))
-	}
+	return errors.Join(wrong...)
 }

@@ -17,7 +17,7 @@ func TestLinksFollowTheBlocks(t *testing.T) {
 	js := likeTheBucket(t, srv)
 	for round := range 4 {
 		for i := range 150 {
-			if _, err := js.Publish(t.Context(), fmt.Sprintf("s.%d", i), make([]byte, maxBallast)); err != nil {
+			if _, err := js.Publish(t.Context(), fmt.Sprintf("s.%d", i), make([]byte, maxRecord)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -49,7 +49,7 @@ func TestPassCoversChangedNames(t *testing.T) {
 		}
 		for n := range 300 { // more than one block
 			for _, subject := range []string{"s", "t"} {
-				if _, err := js.Publish(t.Context(), fmt.Sprintf("%s.%d", subject, n%7), make([]byte, maxBallast)); err != nil {
+				if _, err := js.Publish(t.Context(), fmt.Sprintf("%s.%d", subject, n%7), make([]byte, maxRecord)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -76,9 +76,3 @@ func insist[T any](s *site, call func() (T, error)) (T, error) {
 		}
 	}
 }
-
-// insistOn is insist for a call without a result.
-func insistOn(s *site, call func() error) error {
-	_, err := insist(s, func() (struct{}, error) { return struct{}{}, call() })
-	return err
-}

@@ -20,7 +20,7 @@ const victimTask = "NATSEMBED_TASK"
 const (
 	startingLine = "starting"
 	readyLine    = "ready"
-	victimKeys   = 450 // with records of maxBallast bytes: several blocks
+	victimKeys   = 450 // with records of maxRecord bytes: several blocks
 )
 
 // runVictim starts a server that ends when it is killed. In an empty directory, it writes
@@ -52,7 +52,7 @@ func fillVictim(srv *Server, hang *atomic.Bool) error {
 	}
 	for err == nil {
 		for i := range victimKeys {
-			if _, err := js.Publish(context.Background(), fmt.Sprintf("s.%d", i), make([]byte, maxBallast)); err != nil {
+			if _, err := js.Publish(context.Background(), fmt.Sprintf("s.%d", i), make([]byte, maxRecord)); err != nil {
 				return err
 			}
 		}

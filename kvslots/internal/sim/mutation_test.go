@@ -1,13 +1,15 @@
 package sim
 
 import (
-	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,23 +20,31 @@ const (
 	mutationSeeds = 300 // number of seeds within which each mutation must be detected, or twice as many as listed
 )
 
+var mutationsFlag = flag.String("mutations", "", "FROM:TO, the numbers of the first and the last mutation that TestSoakMutations makes; the list begins with 1")
+
 // mutation is a change of one line in a package of the core, and what detects it: the
 // sweep, after a number of seeds according to the list; a kept scenario; or a test.
 type mutation struct {
+	number                   int // from 1, in the order of the list
 	name, file, in, old, new string
 	seeds, scenario, test    string // one of them is set
 }
 
-// TestSoakMutations changes one line at a time, as testdata/mutations.txt says, and
-// fails if the simulation does not notice. With `-overlay` the go command compiles the
-// changed file instead of the real one.
+// TestSoakMutations changes one line of the core at a time, as testdata/mutations.txt says,
+// and fails if what detects the change according to the list does not.
 func TestSoakMutations(t *testing.T) {
 	if os.Getenv("KVSLOTS_SOAK") == "" {
 		t.Skip("KVSLOTS_SOAK is not set")
 	}
-	for _, m := range readMutations(t) {
+	all := readMutations(t)
+	overlay, programs := writeOverlay(t, all), map[string]string{} // by directory
+	for _, m := range chosen(t, all) {
+		dir := m.dir(t)
+		if programs[dir] == "" {
+			programs[dir] = buildMutated(t, dir, overlay)
+		}
 		t.Run(m.name, func(t *testing.T) {
-			out, err := m.run(t)
+			out, err := m.run(t, programs[dir])
 			var failed *exec.ExitError
 			switch {
 			case errors.As(err, &failed) && m.failure(out) != "":
@@ -48,13 +58,28 @@ func TestSoakMutations(t *testing.T) {
 	}
 }
 
-// TestMutationsApply checks that each mutation's line exists exactly once, and that what
-// detects the mutation exists.
-func TestMutationsApply(t *testing.T) {
-	for _, m := range readMutations(t) {
-		if _, err := m.apply(); err != nil {
-			t.Errorf("%s: %v", m.name, err)
+// chosen returns the mutations that -mutations names.
+func chosen(t *testing.T, all []mutation) []mutation {
+	t.Helper()
+	from, to := 1, len(all)
+	if *mutationsFlag != "" {
+		if _, err := fmt.Sscanf(*mutationsFlag, "%d:%d", &from, &to); err != nil {
+			t.Fatalf("-mutations is FROM:TO: %v", err)
 		}
+	}
+	if from < 1 || from > to || to > len(all) {
+		t.Fatalf("-mutations: there are %d", len(all))
+	}
+	return all[from-1 : to]
+}
+
+// TestMutationsApply checks that each mutation's line exists exactly once, that the change
+// compiles, and that what detects the mutation exists.
+func TestMutationsApply(t *testing.T) {
+	all := readMutations(t)
+	packages := map[string]bool{}
+	for _, m := range all {
+		packages["../"+filepath.Dir(m.file)] = true
 		switch _, err := os.Stat(filepath.Join("testdata", m.scenario+".txt")); {
 		case m.seeds != "":
 		case m.scenario != "" && err != nil:
@@ -62,6 +87,10 @@ func TestMutationsApply(t *testing.T) {
 		case m.scenario == "" && !hasTest(t, m.dir(t), m.test):
 			t.Errorf("%s: no test %q", m.name, m.test)
 		}
+	}
+	args := append([]string{"build", "-overlay=" + writeOverlay(t, all)}, slices.Sorted(maps.Keys(packages))...)
+	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
@@ -126,63 +155,26 @@ func readMutations(t *testing.T) (all []mutation) {
 			*fields[key] = strings.TrimSpace(value)
 		}
 		if m.name != "" {
+			m.number = len(all) + 1
 			all = append(all, m)
 		}
 	}
 	return all
 }
 
-// apply returns the changed file. It ignores indentation.
-func (m *mutation) apply() (string, error) {
-	text, err := os.ReadFile(filepath.Join("..", m.file))
-	if err != nil {
-		return "", err
-	}
-	lines, found, inside := strings.Split(string(text), "\n"), 0, m.in == ""
-	for i, line := range lines {
-		if m.in != "" && strings.HasPrefix(line, "func ") {
-			inside = strings.Contains(line, m.in+"(")
-		}
-		if trimmed := strings.TrimSpace(line); inside && trimmed == m.old {
-			lines[i] = strings.Replace(line, trimmed, m.new, 1)
-			found++
-		}
-	}
-	if found != 1 {
-		return "", fmt.Errorf("%s has %d lines %q", m.file, found, m.old)
-	}
-	return strings.Join(lines, "\n"), nil
-}
-
-// run runs the simulation with the change.
-func (m *mutation) run(t *testing.T) (string, error) {
+// run runs what detects the mutation, with it.
+func (m *mutation) run(t *testing.T, program string) (string, error) {
 	t.Helper()
-	changed, err := m.apply()
-	if err != nil {
-		t.Fatal(err)
-	}
-	original, err := filepath.Abs(filepath.Join("..", m.file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	file, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-	list, err := json.Marshal(map[string]any{"Replace": map[string]string{original: file}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.WriteFile(file, []byte(changed), 0o600), os.WriteFile(overlay, list, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"test", "-count=1", "-vet=off", "-timeout=30m", "-overlay=" + overlay, "-run=" + m.pattern(), "-v", "."}
+	args := []string{"-test.timeout=30m", "-test.run=" + m.pattern(), "-test.v"}
 	if m.test == "" {
 		listed, _ := strconv.Atoi(m.seeds)
-		args = append(args, "-args", "-first=1101", fmt.Sprintf("-seeds=%d", max(mutationSeeds, 2*listed)), "-lines=5", "-shrink=0")
+		args = append(args, "-first=1101", fmt.Sprintf("-seeds=%d", max(mutationSeeds, 2*listed)), "-lines=5", "-shrink=0")
 	} else if filepath.Base(m.dir(t)) == "rules" {
 		args = append(args, "-rapid.nofailfile") // it would fail later runs without the mutation
 	}
-	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = m.dir(t)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", mutationVariable, m.number))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots/internal/backup"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
@@ -21,15 +22,28 @@ import (
 func mustBackup(t testing.TB, nc *nats.Conn) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	if err := Backup(t.Context(), nc, &file); err != nil {
+	b, err := backup.Dump(t.Context(), nc)
+	if err == nil {
+		err = backup.Write(&file, b)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return file.Bytes()
 }
 
-func mustRestore(t testing.TB, nc *nats.Conn, file []byte, o RestoreOptions) Restored {
+// restore is natsstore.Restore, which tests of this package cannot import.
+func restore(t testing.TB, nc *nats.Conn, file []byte, o backup.Options) (backup.Summary, error) {
+	b, err := backup.Read(bytes.NewReader(file))
+	if err != nil {
+		return backup.Summary{}, err
+	}
+	return backup.Restore(t.Context(), nc, b, o)
+}
+
+func mustRestore(t testing.TB, nc *nats.Conn, file []byte, o backup.Options) backup.Summary {
 	t.Helper()
-	restored, err := Restore(t.Context(), nc, bytes.NewReader(file), o)
+	restored, err := restore(t, nc, file, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,11 +193,11 @@ func TestRestoreUnderPeers(t *testing.T) {
 		}
 	}
 
-	_, err := Restore(t.Context(), srv.Connect(), bytes.NewReader(file), RestoreOptions{})
-	wantErr(t, err, ErrNotEmpty)
+	_, err := restore(t, srv.Connect(), file, backup.Options{})
+	wantErr(t, err, backup.ErrNotEmpty)
 	wantState(t, peers[1], f.pool, State{Count: 4, InUse: 2})
 
-	mustRestore(t, srv.Connect(), file, RestoreOptions{Replace: true})
+	mustRestore(t, srv.Connect(), file, backup.Options{Replace: true})
 	before := highest.Load()
 	f.check(t, peers[1])
 	for highest.Load() <= before { // the load goes on
@@ -196,7 +210,7 @@ func TestRestoreUnderPeers(t *testing.T) {
 
 	fresh := natstest.Start(t, "")
 	others := openPeers(t, fresh, 2)
-	restored := mustRestore(t, fresh.Connect(), file, RestoreOptions{})
+	restored := mustRestore(t, fresh.Connect(), file, backup.Options{})
 	if restored.Pools < 4 || restored.Leases < 6 || restored.Sessions != 2 {
 		t.Errorf("restored %+v", restored)
 	}
@@ -221,7 +235,7 @@ func TestRestoredLeaseEnds(t *testing.T) {
 	answered := time.Now()
 	file := mustBackup(t, srv.Connect())
 	begun := time.Now()
-	mustRestore(t, srv.Connect(), file, RestoreOptions{Replace: true})
+	mustRestore(t, srv.Connect(), file, backup.Options{Replace: true})
 	took := time.Since(begun)
 	stored := storedSlots(t, srv.Connect())
 	if len(stored) != 1 {
@@ -260,7 +274,7 @@ func TestRestoreReplicated(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	f := fillBucket(t, s)
 	file := mustBackup(t, cluster.Connect())
-	mustRestore(t, cluster.Connect(), file, RestoreOptions{Replace: true})
+	mustRestore(t, cluster.Connect(), file, backup.Options{Replace: true})
 	f.check(t, s)
 	js := natstest.JetStream(t, cluster.Connect())
 	if stream, err := js.Stream(t.Context(), bucket.StreamName); err != nil || stream.CachedInfo().Config.Replicas != 3 {
@@ -287,8 +301,8 @@ func TestRestoreRefusesDamage(t *testing.T) {
 		"a later version":  bytes.Replace(file, []byte(`"kvslots_backup":1`), []byte(`"kvslots_backup":2`), 1),
 		"something behind": append(bytes.Clone(file), 'x'),
 	} {
-		_, err := Restore(t.Context(), srv.Connect(), bytes.NewReader(damaged), RestoreOptions{Replace: true})
-		if err == nil || name != "a later version" && !errors.Is(err, ErrCorruptBackup) {
+		_, err := restore(t, srv.Connect(), damaged, backup.Options{Replace: true})
+		if err == nil || name != "a later version" && !errors.Is(err, backup.ErrCorruptBackup) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -5,7 +5,7 @@
 // ends when it is returned or when its time is over. Each slot is one key of a
 // JetStream key-value bucket, and a borrow takes it by compare-and-swap.
 //
-//	store, err := kvslots.Open(ctx, nc, kvslots.Config{})
+//	store, err := natsstore.Open(ctx, nc, kvslots.Config{})
 //	state, err := store.Register(ctx, pool, 3)
 //	lease, err := store.Borrow(ctx, pool, 30*time.Second, 10*time.Second)
 //	defer lease.Return(ctx)

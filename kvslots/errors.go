@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/kvslots/kvslots/kvslots/internal/backup"
-	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -126,43 +124,6 @@ var (
 	// ErrAlreadyReleased is returned by ReleaseOwned when the owner no longer
 	// holds the lock because it released it within the last minute.
 	ErrAlreadyReleased = peer.ErrAlreadyReleased
-
-	// ErrServerTooOld is returned by Open when the NATS server has no
-	// per-message TTLs or limit markers; the error's text names the server
-	// and its version.
-	ErrServerTooOld = bucket.ErrServerTooOld
-
-	// ErrWrongBucket is returned by Open when the bucket exists with settings
-	// that kvslots cannot work with; the error's text names each of them.
-	ErrWrongBucket = bucket.ErrWrongBucket
-
-	// ErrRestoring is returned by Open while a Restore replaces the bucket, and after
-	// one was interrupted, until it is repeated. errors.Is also finds ErrWrongBucket
-	// in it.
-	ErrRestoring = bucket.ErrRestoring
-
-	// ErrRestoreRunning is returned by Restore while another Restore runs.
-	ErrRestoreRunning = backup.ErrRestoreRunning
-
-	// ErrNoBucket is returned by Backup when there is no bucket.
-	ErrNoBucket = backup.ErrNoBucket
-
-	// ErrReplaced is returned by Backup when the bucket was restored, or created anew,
-	// while Backup read it.
-	ErrReplaced = backup.ErrReplaced
-
-	// ErrCorruptBackup is returned by Restore for input that is not a backup, or
-	// that was cut off or changed.
-	ErrCorruptBackup = backup.ErrCorruptBackup
-
-	// ErrNotEmpty is returned by Restore when the bucket has pools, leases or
-	// sessions, and RestoreOptions.Replace is false.
-	ErrNotEmpty = backup.ErrNotEmpty
-
-	// ErrClock is returned by Restore when this machine's clock or the server's is
-	// behind the time of the backup. Restored fences could be too low then, and
-	// leases too long.
-	ErrClock = backup.ErrClock
 )
 
 // RangeError reports an argument outside its range. Its text names the

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -33,7 +34,7 @@ func Example() {
 	}
 	defer nc.Close()
 
-	store, err := kvslots.Open(ctx, nc, kvslots.Config{Embedded: srv})
+	store, err := natsstore.Open(ctx, nc, kvslots.Config{Embedded: srv})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func exampleStore(ctx context.Context) (*kvslots.Store, func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := kvslots.Open(ctx, nc, kvslots.Config{Embedded: srv})
+	store, err := natsstore.Open(ctx, nc, kvslots.Config{Embedded: srv})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots/internal/access"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
@@ -18,17 +19,17 @@ func open(ctx context.Context, nc *nats.Conn, cfg Config, hook bucket.Hook) (*St
 	return openWith(ctx, nc, cfg, bucket.Config{Hook: hook})
 }
 
+// Open is natsstore.Open, which tests of this package cannot import.
+func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
+	return openWith(ctx, nc, cfg, bucket.Config{})
+}
+
 // openWith is Open with hooks.
 func openWith(ctx context.Context, nc *nats.Conn, cfg Config, with bucket.Config) (*Store, error) {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	with.Replicas, with.Peer, with.Logger = cfg.Replicas, cfg.peer(), cfg.Logger
-	s := &Store{cfg: cfg, watching: watching{changed: make(chan struct{})}}
-	with.Events = s.watching.note
-	s.bucket, err = bucket.Open(ctx, nc, with)
-	return s, err
+	return NewStore(cfg, func(cfg Config, peer peer.Config, events func([]peer.Event)) (access.Bucket, error) {
+		with.Replicas, with.Peer, with.Logger, with.Durable, with.Events = cfg.Replicas, peer, cfg.Logger, cfg.Durable, events
+		return bucket.Open(ctx, nc, with)
+	})
 }
 
 // breakFeed makes a peer catch up. A peer uses at most two numbers a reading, and ignores the

@@ -3,7 +3,7 @@ package kvslots
 import (
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/internal/access"
 )
 
 // Metrics are counters since Open, and gauges at one instant. The gauges of pools, slots,
@@ -67,7 +67,7 @@ func (*Durations) Bound(i int) time.Duration { return 128 * time.Microsecond << 
 // borrowers, not with the number of pools.
 func (s *Store) Metrics() Metrics { return metricsOf(s.bucket.Metrics()) }
 
-func metricsOf(m bucket.Metrics) Metrics {
+func metricsOf(m access.Metrics) Metrics {
 	return Metrics{
 		Claims: m.Claims, Voids: m.Voids, Conflicts: m.Conflicts, Grants: m.Grants, Expiries: ByUse[uint64](m.Expiries), Evictions: ByUse[uint64](m.Evictions), IdlePools: m.IdlePools,
 		Writes: m.Writes, Resent: m.Resent, Barriers: m.Barriers,

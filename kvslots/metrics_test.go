@@ -8,13 +8,14 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/kvslots/kvslots/kvslots/internal/access"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // Metrics has every metric of the bucket, and the bounds of a histogram are the peer's.
 func TestMetricsAreComplete(t *testing.T) {
-	var of bucket.Metrics
+	var of access.Metrics
 	from := reflect.ValueOf(&of).Elem()
 	next := int64(1)
 	var fill func(v reflect.Value)

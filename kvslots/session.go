@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/internal/access"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
@@ -97,7 +97,7 @@ func (s *Store) newAcquire(session string, r Resource, ttl, wait time.Duration, 
 	}
 }
 
-func (s *Store) granted(c *bucket.Call, session string) (Grant, error) {
+func (s *Store) granted(c access.Call, session string) (Grant, error) {
 	a, err := c.Answer()
 	if err != nil {
 		return Grant{}, refused(err, a.Place)

@@ -7,19 +7,15 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots/clock"
-	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/internal/access"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/hidden"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// Bucket is the name of the KV bucket; its stream is "KV_" + Bucket.
-const Bucket = bucket.Name
-
-// Store is a peer on the bucket. It is safe for concurrent use.
+// Store is a peer on the bucket. It is safe for concurrent use. Package natsstore opens it.
 //
 // When a method's context ends, the method returns context.Cause(ctx), and the
 // caller holds no slot and no place in line. Return, Release and EndSession ignore
@@ -28,31 +24,19 @@ const Bucket = bucket.Name
 // The end of the context also ends the wait for Config.Durable.
 type Store struct {
 	cfg      Config
-	bucket   *bucket.Bucket
+	bucket   access.Bucket
 	watching watching
 }
 
-// Open connects a peer to the bucket, which it creates if it does not exist. It
-// blocks until the peer's view is complete, or ctx ends. The caller must close
-// the connection only after the Store.
-//
-// Clients that can subscribe to the connection's inboxes see the hashes in the bucket, and
-// can disturb the peer. If other clients use the same NATS, give the connection an inbox
-// prefix that they may not subscribe to, such as
-// nats.CustomInboxPrefix("_KVSLOTS." + rand.Text()).
-//
-// The errors are ErrServerTooOld, ErrWrongBucket, ErrRestoring, ErrUnavailable, a *RangeError
-// for the Config, and context.Cause(ctx).
-func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
+// NewStore returns a Store on the bucket that open opens with a Config whose defaults are set. It is for package
+// natsstore. The error is that of open, or a *RangeError for the Config.
+func NewStore(cfg Config, open func(Config, peer.Config, func([]peer.Event)) (access.Bucket, error)) (*Store, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{cfg: cfg, watching: watching{changed: make(chan struct{})}}
-	s.bucket, err = bucket.Open(ctx, nc, bucket.Config{
-		Replicas: cfg.Replicas, Peer: cfg.peer(), Logger: cfg.Logger, Durable: cfg.Durable, Events: s.watching.note,
-	})
-	if err != nil {
+	if s.bucket, err = open(cfg, cfg.peer(), s.watching.note); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -122,7 +106,7 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 	}
 	ids := leaseIDs{pool: hidden.Move(&pool), key: o.RequestKey}
 	c := s.bucket.Begin(s.newBorrow(&ids, ttl, wait, o))
-	c.Wait(ctx) // with a small stack: see bucket.Begin
+	c.Wait(ctx) // with a small stack: see Bucket.Begin of package bucket
 	return s.borrowed(&ids, c)
 }
 
@@ -161,7 +145,7 @@ func (s *Store) newBorrow(ids *leaseIDs, ttl, wait time.Duration, o *Options) pe
 	return r
 }
 
-func (s *Store) borrowed(ids *leaseIDs, c *bucket.Call) (*Lease, error) {
+func (s *Store) borrowed(ids *leaseIDs, c access.Call) (*Lease, error) {
 	a, err := c.Answer()
 	if err != nil {
 		return nil, refused(err, a.Place)

@@ -318,7 +318,7 @@ func TestWrongBucket(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
-			wantErr(t, err, ErrWrongBucket)
+			wantErr(t, err, bucket.ErrWrongBucket)
 			if !containsText(err, c.want) {
 				t.Fatalf("the error does not name %s: %v", c.want, err)
 			}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // TestSoakCutsAfterARestore cuts the power of a real file system as soon as a restore has
@@ -77,11 +77,11 @@ func cutAfterRestore(t *testing.T, d *realDisk, dir string, backup []byte, flush
 	if err != nil {
 		return err
 	}
-	options := kvslots.RestoreOptions{Replace: true}
+	options := natsstore.RestoreOptions{Replace: true}
 	if flush != nil {
 		options.Flush = func(ctx context.Context) error { return flush(ctx, nc) }
 	}
-	_, err = kvslots.Restore(t.Context(), nc, bytes.NewReader(backup), options)
+	_, err = natsstore.Restore(t.Context(), nc, bytes.NewReader(backup), options)
 	cutErr := d.cut()
 	stop()
 	_ = srv.Close() // without its disk

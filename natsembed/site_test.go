@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // site is a server with a store on it, as kvslots serve has them.
@@ -30,7 +31,7 @@ func onFlush(srv *Server) func(func(error)) { return srv.Flusher().Durable }
 func onAcknowledge(*Server) func(func(error)) { return func(then func(error)) { then(nil) } }
 
 // bucketStream is the stream of a store's bucket.
-const bucketStream = "KV_" + kvslots.Bucket
+const bucketStream = "KV_" + natsstore.Bucket
 
 func bucketPath(srv *Server) string { return filepath.Join(streamsPath(srv), bucketStream) }
 
@@ -42,7 +43,7 @@ func openSite(ctx context.Context, srv *Server, through durability) (*site, erro
 		return nil, err
 	}
 	if s.js, err = jetstream.New(s.nc); err == nil {
-		s.store, err = kvslots.Open(ctx, s.nc, kvslots.Config{Logger: logtest.Logger(), Sole: true, Durable: s.durable})
+		s.store, err = natsstore.Open(ctx, s.nc, kvslots.Config{Logger: logtest.Logger(), Sole: true, Durable: s.durable})
 	}
 	if err != nil {
 		s.nc.Close()

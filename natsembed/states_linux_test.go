@@ -18,6 +18,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
@@ -60,10 +61,10 @@ func restoreItself(ctx context.Context, srv *Server) error {
 	}
 	defer nc.Close()
 	var file bytes.Buffer
-	if err := kvslots.Backup(ctx, nc, &file); err != nil {
+	if err := natsstore.Backup(ctx, nc, &file); err != nil {
 		return err
 	}
-	_, err = kvslots.Restore(ctx, nc, &file, kvslots.RestoreOptions{Replace: true, Flush: func(context.Context) error { return srv.Flush() }})
+	_, err = natsstore.Restore(ctx, nc, &file, natsstore.RestoreOptions{Replace: true, Flush: func(context.Context) error { return srv.Flush() }})
 	return err
 }
 
@@ -260,7 +261,7 @@ func startFrom(t *testing.T, dir string, prepared bool, backup []byte) error {
 	}
 	defer srv.Close()
 	s, err := openSite(t.Context(), srv, onFlush)
-	if errors.Is(err, kvslots.ErrRestoring) && prepared {
+	if errors.Is(err, natsstore.ErrRestoring) && prepared {
 		return repeatRestore(t, srv, backup)
 	}
 	if err != nil {
@@ -285,7 +286,7 @@ func repeatRestore(t *testing.T, srv *Server, backup []byte) error {
 		return err
 	}
 	defer nc.Close()
-	_, err = kvslots.Restore(t.Context(), nc, bytes.NewReader(backup), kvslots.RestoreOptions{Flush: func(context.Context) error { return srv.Flush() }})
+	_, err = natsstore.Restore(t.Context(), nc, bytes.NewReader(backup), natsstore.RestoreOptions{Flush: func(context.Context) error { return srv.Flush() }})
 	if err != nil {
 		return fmt.Errorf("the restore cannot be repeated: %w", err)
 	}
@@ -308,7 +309,7 @@ func preparedBackup(t *testing.T) []byte {
 	}
 	defer nc.Close()
 	var file bytes.Buffer
-	if err := kvslots.Backup(t.Context(), nc, &file); err != nil {
+	if err := natsstore.Backup(t.Context(), nc, &file); err != nil {
 		t.Fatal(err)
 	}
 	if err := srv.Close(); err != nil {

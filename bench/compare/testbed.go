@@ -15,6 +15,8 @@ import (
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/natsclient"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -80,7 +82,7 @@ func (r *testbed) open(ctx context.Context, dir string, flush natsembed.Sync) er
 	}
 	r.add(func() error { peer.Close(); return nil })
 	cfg := kvslots.Config{MaxWait: waitLimit, Sole: true, Durable: r.durable()}
-	if r.store, err = kvslots.Open(ctx, peer, cfg); err != nil {
+	if r.store, err = natsstore.Open(ctx, peer, cfg); err != nil {
 		return err
 	}
 	r.add(bounded(r.store.Close))
@@ -147,7 +149,7 @@ func (r *testbed) serve(hold bench.Holder) error {
 		return err
 	}
 	r.transports = []bench.Transport{
-		bench.Library(r.store), bench.NATS(client.New(r.outer, client.Config{})), bench.HTTP(r.http, hold), bench.V1(r.http, hold),
+		bench.Library(r.store), bench.NATS(natsclient.New(r.outer, client.Config{})), bench.HTTP(r.http, hold), bench.V1(r.http, hold),
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
-	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 const backupHelp = `Write the pools, leases and sessions to FILE, which is replaced when the backup is complete; - is standard output. Gateways
@@ -33,7 +33,7 @@ func backupCommand(env settings.Environment) *cobra.Command {
 				}
 			}
 			var content bytes.Buffer
-			err := s.with(ctx, func(nc *nats.Conn, _ func(context.Context) error) error { return kvslots.Backup(ctx, nc, &content) })
+			err := s.with(ctx, func(nc *nats.Conn, _ func(context.Context) error) error { return natsstore.Backup(ctx, nc, &content) })
 			if err != nil {
 				return err
 			}

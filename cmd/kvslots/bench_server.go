@@ -15,6 +15,7 @@ import (
 	"github.com/kvslots/kvslots/bench"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/natsclient"
 )
 
 // measuredServer returns the gateway at --server.
@@ -79,7 +80,7 @@ func (p *measuredProcess) start(ctx context.Context) (*bench.Gateway, error) {
 	if p.calls, err = nats.Connect(natsURL); err != nil {
 		return nil, err
 	}
-	return bench.Remote(ctx, to, client.New(p.calls, client.Config{}))
+	return bench.Remote(ctx, to, natsclient.New(p.calls, client.Config{}))
 }
 
 // awaitListening reads the logs of a gateway until it listens, and returns its addresses. It

@@ -18,8 +18,10 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/natsclient"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // leaked returns parts of an id that a stack dump shows: four successive bytes as the
@@ -71,7 +73,7 @@ var (
 
 // A dump of a Go program that borrows, renews and waits shows no bytes of ids.
 func TestDumpOfStore(t *testing.T) {
-	store, err := kvslots.Open(t.Context(), kvslotstest.Start(t, "").Connect(), kvslots.Config{Logger: logtest.Logger()})
+	store, err := natsstore.Open(t.Context(), kvslotstest.Start(t, "").Connect(), kvslots.Config{Logger: logtest.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +118,7 @@ func TestDumpOfProgram(t *testing.T) {
 	startProcess(t, process)
 	listening := logs.waitFor(t, "listening")
 	url := "http://" + listening["http"].(string)
-	over := client.New(connectNATS(t, listening["nats"].(string)), client.Config{})
+	over := natsclient.New(connectNATS(t, listening["nats"].(string)), client.Config{})
 	leases := map[uuid.UUID]uuid.UUID{}
 	for _, pool := range []uuid.UUID{heldPool, waitingPool} {
 		if _, err := over.Register(t.Context(), pool, 1); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/natsclient"
 )
 
 // Over NATS the command ends at once when another client has ended its lease, long before the
@@ -36,7 +37,7 @@ func TestRunCommandFollowsItsLease(t *testing.T) {
 // What several hold together is lost when a session or one of the names is.
 func TestNamedAreFollowed(t *testing.T) {
 	_, url := startNATSTransport(t)
-	over := client.New(connectNATS(t, url), client.Config{})
+	over := natsclient.New(connectNATS(t, url), client.Config{})
 	for name, end := range map[string]func(n *named) error{
 		"the session ends": func(n *named) error { return over.EndSession(t.Context(), n.in.session.ID()) },
 		"one is evicted": func(n *named) error {

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -32,9 +34,9 @@ var direction = []struct {
 	{"cmd/kvslots/internal/settings", []string{"gateway", "gateway/dflockdtcp", "gateway/forrst", "gateway/natsapi", "natsembed", "kvslots", "kvslots/subjects", "kvslots/wire"}},
 	{"cmd/kvslots/internal/server", []string{"cmd/kvslots/internal/settings", "cmd/kvslots/internal/background", "gateway/...", "natsembed", "kvslots/..."}},
 	{"cmd", []string{"cmd/kvslots/internal/...", "gateway/...", "natsembed", "bench", "kvslots/..."}},
-	{"bench/compare", []string{"bench", "gateway", "gateway/dflockd", "gateway/library", "gateway/natsapi", "natsembed", "kvslots", "kvslots/client", "kvslots/cosmo", "kvslots/wire"}},
+	{"bench/compare", []string{"bench", "gateway", "gateway/dflockd", "gateway/library", "gateway/natsapi", "natsembed", "kvslots", "kvslots/client", "kvslots/client/natsclient", "kvslots/cosmo", "kvslots/natsstore", "kvslots/wire"}},
 	{"bench", []string{"kvslots", "kvslots/client", "kvslots/clock", "kvslots/wire"}},
-	{"gateway/internal/gatewaytest", []string{"gateway", "gateway/openapitest", "gateway/internal/ops", "kvslots", "kvslots/kvslotstest", "kvslots/logtest", "natsembed"}},
+	{"gateway/internal/gatewaytest", []string{"gateway", "gateway/openapitest", "gateway/internal/ops", "kvslots", "kvslots/kvslotstest", "kvslots/logtest", "kvslots/natsstore", "natsembed"}},
 	{"gateway/openapitest", []string{"kvslots/wire", "kvslots/logtest"}},
 	{"gateway/internal/ops", []string{"kvslots", "kvslots/clientnet", "kvslots/subjects", "kvslots/wire"}},
 	{"gateway/metrics", []string{"gateway/internal/ops", "kvslots"}},
@@ -48,20 +50,23 @@ var direction = []struct {
 	{"kvslots/internal/entry", nil},
 	{"kvslots/internal/rules", []string{"kvslots/internal/entry"}},
 	{"kvslots/internal/peer", []string{"kvslots/internal/rules", "kvslots/internal/entry"}},
-	{"kvslots/internal/bucket", []string{"kvslots/clock", "kvslots/internal/peer", "kvslots/internal/rules", "kvslots/internal/entry", "kvslots/subjects"}},
+	{"kvslots/internal/access", []string{"kvslots/internal/peer"}},
+	{"kvslots/internal/bucket", []string{"kvslots/clock", "kvslots/internal/access", "kvslots/internal/peer", "kvslots/internal/rules", "kvslots/internal/entry", "kvslots/subjects"}},
 	{"kvslots/internal/backup", []string{"kvslots/clock", "kvslots/internal/bucket", "kvslots/internal/rules", "kvslots/internal/entry"}},
 	{"kvslots/internal/sim/stream", []string{"kvslots/internal/entry"}},
 	{"kvslots/internal/sim", []string{"kvslots/internal/..."}},
 	{"kvslots/logtest", []string{"kvslots/internal/entry"}},
 	{"kvslots/internal/natstest", []string{"kvslots/logtest"}},
-	{"kvslots/kvslotstest", []string{"kvslots", "kvslots/internal/natstest"}},
+	{"kvslots/kvslotstest", []string{"kvslots", "kvslots/internal/natstest", "kvslots/natsstore"}},
+	{"kvslots/natsstore", []string{"kvslots", "kvslots/internal/access", "kvslots/internal/backup", "kvslots/internal/bucket", "kvslots/internal/peer"}},
 	{"kvslots/clientnet", nil},
 	{"kvslots/subjects", nil},
 	{"kvslots/wire", []string{"kvslots", "kvslots/subjects"}},
-	{"kvslots/cosmo", []string{"kvslots/clock", "kvslots", "kvslots/internal/bucket", "kvslots/internal/entry"}},
+	{"kvslots/cosmo", []string{"kvslots/clock", "kvslots", "kvslots/internal/bucket", "kvslots/internal/entry", "kvslots/natsstore"}},
 	{"kvslots/client/promisestest", []string{"gateway", "gateway/dflockd", "gateway/library", "kvslots", "kvslots/kvslotstest", "kvslots/logtest"}},
-	{"kvslots/client", []string{"kvslots/clock", "kvslots", "kvslots/subjects", "kvslots/wire"}},
-	{"kvslots", []string{"kvslots/clock", "kvslots/internal/..."}},
+	{"kvslots/client/natsclient", []string{"kvslots", "kvslots/client", "kvslots/client/internal/transport", "kvslots/subjects", "kvslots/wire"}},
+	{"kvslots/client", []string{"kvslots/clock", "kvslots", "kvslots/client/internal/transport", "kvslots/subjects", "kvslots/wire"}},
+	{"kvslots", []string{"kvslots/clock", "kvslots/internal/access", "kvslots/internal/entry", "kvslots/internal/hidden", "kvslots/internal/peer"}},
 }
 
 // Imports go one way only, and the packages of the APIs never import each other
@@ -88,6 +93,16 @@ func TestImports(t *testing.T) {
 				t.Errorf("%s imports %s, which is for tests", file.name, imported)
 			}
 		}
+	}
+}
+
+// A program that uses gateways over HTTP links no NATS.
+func TestClientLinksNoNATS(t *testing.T) {
+	command := exec.Command("go", "list", "-deps", "./kvslots/client")
+	command.Dir = moduleRoot
+	packages, err := command.Output()
+	if err != nil || bytes.Contains(packages, []byte("nats")) || !bytes.Contains(packages, []byte("kvslots/wire")) {
+		t.Errorf("%v\n%s", err, packages)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/natsclient"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -31,7 +32,7 @@ func dial(at *settings.Gateway, stderr io.Writer) (l *lender, err error) {
 	l = &lender{at: at, stderr: stderr, hint: "trying again"}
 	config := client.Config{Token: at.Token.Value, Retrying: func(err error) { l.print(l.explain(err)) }}
 	if at.NATS.URL != "" {
-		l.Client = client.Connecting(func() (*nats.Conn, error) { return dialNATS(&at.NATS) }, config)
+		l.Client = natsclient.Connecting(func() (*nats.Conn, error) { return dialNATS(&at.NATS) }, config)
 		return l, nil
 	}
 	if config.TLS, err = at.TLS.Config(); err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/natsclient"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -111,7 +112,7 @@ func TestLockCommandLosesTheGateways(t *testing.T) {
 		"lock", "nightly", "--ttl", "3s", "--kill-after", "500ms")...)
 	waitFor(t, func() bool { return strings.Contains(out.String(), "alive") })
 	cut()
-	c := client.New(connectNATS(t, direct), client.Config{})
+	c := natsclient.New(connectNATS(t, direct), client.Config{})
 	session, err := kvslots.NewSession(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

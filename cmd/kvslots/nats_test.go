@@ -25,6 +25,7 @@ import (
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/natsclient"
 )
 
 // natsURL returns the URL of serve's NATS listener.
@@ -52,7 +53,7 @@ func TestServeOverNATS(t *testing.T) {
 		t.Errorf("without a password: %v", err)
 	}
 	refused := make(chan error, 100)
-	c := client.New(connectNATS(t, p.natsURL(t), nats.UserInfo("u", "hunter2")), client.Config{Retrying: func(err error) { refused <- err }})
+	c := natsclient.New(connectNATS(t, p.natsURL(t), nats.UserInfo("u", "hunter2")), client.Config{Retrying: func(err error) { refused <- err }})
 	id := uuid.MustParse(pool)
 	if _, err := c.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
@@ -129,7 +130,7 @@ func TestServeOverAnExistingNATS(t *testing.T) {
 			c.change(&options)
 			_, url := runNATS(t, options)
 			p := startServe(t, noEnv, append(c.args, "--nats-url", "nats://"+closedPort(t)+", "+url)...)
-			client := client.New(connectNATS(t, url, c.let), client.Config{})
+			client := natsclient.New(connectNATS(t, url, c.let), client.Config{})
 			if _, err := client.Register(t.Context(), uuid.MustParse(pool), 3); err != nil {
 				t.Error(err)
 			}
@@ -147,7 +148,7 @@ func TestServeOverAnExistingNATS(t *testing.T) {
 func TestBorrowerDiesAtTheListener(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--sync", "interval")
 	nc := connectNATS(t, p.natsURL(t))
-	c, id := client.New(nc, client.Config{}), uuid.MustParse(pool)
+	c, id := natsclient.New(nc, client.Config{}), uuid.MustParse(pool)
 	if _, err := c.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func TestBorrowerDiesAtTheListener(t *testing.T) {
 		died := make(chan struct{})
 		go func() {
 			defer close(died)
-			_, _ = client.New(dying, client.Config{}).Borrow(context.Background(), id, 10*time.Minute, time.Minute)
+			_, _ = natsclient.New(dying, client.Config{}).Borrow(context.Background(), id, 10*time.Minute, time.Minute)
 		}()
 		p.eventually(t, "/l/"+pool, `"waiting":1`)
 		next := make(chan error, 1)
@@ -193,7 +194,7 @@ func TestServeOverTLS(t *testing.T) {
 	cert, key := selfSigned(t)
 	listening := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0",
 		"--nats-tls-cert", cert, "--nats-tls-key", key, "--nats-token", "t0ken")
-	c := client.New(connectNATS(t, listening.natsURL(t), nats.RootCAs(cert), nats.Token("t0ken")), client.Config{})
+	c := natsclient.New(connectNATS(t, listening.natsURL(t), nats.RootCAs(cert), nats.Token("t0ken")), client.Config{})
 	if _, err := c.Register(t.Context(), uuid.MustParse(pool), 1); err != nil {
 		t.Error(err)
 	}

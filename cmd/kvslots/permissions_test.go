@@ -14,6 +14,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/natsclient"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -51,7 +52,7 @@ func TestRecommendedPermissions(t *testing.T) {
 			default:
 			}
 		}))
-	client, id := client.New(ann, client.Config{}), uuid.MustParse(pool)
+	client, id := natsclient.New(ann, client.Config{}), uuid.MustParse(pool)
 	if _, err := client.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +186,7 @@ func TestGatewayInboxesAreItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := startServe(t, noEnv, "--nats-url", url)
-	ann := client.New(connectNATS(t, url, nats.CustomInboxPrefix("_INBOX_ann")), client.Config{})
+	ann := natsclient.New(connectNATS(t, url, nats.CustomInboxPrefix("_INBOX_ann")), client.Config{})
 	id := uuid.MustParse(pool)
 	if _, err := ann.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
@@ -236,7 +237,7 @@ func TestPermissionsGivenBack(t *testing.T) {
 			lease := p.lend(t)
 			waited := make(chan error, 1)
 			go func() {
-				_, err := client.New(admin, client.Config{}).Borrow(t.Context(), uuid.MustParse(pool), time.Minute, 5*time.Minute)
+				_, err := natsclient.New(admin, client.Config{}).Borrow(t.Context(), uuid.MustParse(pool), time.Minute, 5*time.Minute)
 				waited <- err
 			}()
 			p.eventually(t, "/l/"+pool, `"waiting":1`)

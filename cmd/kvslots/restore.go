@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
-	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 const restoreHelp = `Replace the bucket with what "kvslots backup" has written to FILE; - is standard input. FILE is checked before anything is
@@ -25,14 +25,14 @@ gateways answer 502. One restore runs at a time. When the command is done, an em
 
 The command uses the NATS at --nats-url, or a data directory: see "kvslots backup --help".`
 
-type restoredAnswer kvslots.Restored
+type restoredAnswer natsstore.Restored
 
 func (r restoredAnswer) String() string {
 	return fmt.Sprintf("pools %d, leases %d, sessions %d; expired leases %d", r.Pools, r.Leases, r.Sessions, r.Expired)
 }
 
 func restoreCommand(env settings.Environment) *cobra.Command {
-	s, options, asJSON := &storage{}, kvslots.RestoreOptions{}, false
+	s, options, asJSON := &storage{}, natsstore.RestoreOptions{}, false
 	command := storageCommand(env, s, "restore FILE", "Replace the bucket with what backup has written", restoreHelp,
 		func(ctx context.Context, command *cobra.Command, file string) error {
 			content, err := readFile(command.InOrStdin(), file)
@@ -42,13 +42,13 @@ func restoreCommand(env settings.Environment) *cobra.Command {
 			if s.Embedded() {
 				options.Replicas = 1
 			}
-			var restored kvslots.Restored
+			var restored natsstore.Restored
 			err = s.with(ctx, func(nc *nats.Conn, flush func(context.Context) error) (err error) {
 				options.Flush = flush
-				restored, err = kvslots.Restore(ctx, nc, bytes.NewReader(content), options)
+				restored, err = natsstore.Restore(ctx, nc, bytes.NewReader(content), options)
 				return err
 			})
-			if errors.Is(err, kvslots.ErrNotEmpty) {
+			if errors.Is(err, natsstore.ErrNotEmpty) {
 				return fmt.Errorf("%w; --replace replaces them", err)
 			}
 			if err != nil {

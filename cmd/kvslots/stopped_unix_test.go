@@ -18,8 +18,10 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/natsclient"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // A gateway that was stopped for a while finds requests over NATS whose clients have gone. They have
@@ -27,7 +29,7 @@ import (
 func TestRequestsThatAStoppedGatewayFinds(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	gateway := startGateway(t, "--nats-url", srv.ClientURL())
-	other, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
+	other, err := natsstore.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +68,7 @@ func TestRequestsThatAStoppedGatewayFinds(t *testing.T) {
 				}
 			})
 			must(errors.Join(err, spy.Flush()))
-			if _, err := client.New(nc, client.Config{}).Wait(ctx, session, kvslots.Lock(key), time.Minute); !errors.Is(err, context.Canceled) {
+			if _, err := natsclient.New(nc, client.Config{}).Wait(ctx, session, kvslots.Lock(key), time.Minute); !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 			must(nc.Flush())
@@ -114,7 +116,7 @@ func TestRequestsThatAStoppedGatewayFinds(t *testing.T) {
 	}
 	borrowed := make(chan error, 1)
 	go func() { // of a client that stays
-		_, err := client.New(srv.Connect(), client.Config{}).Borrow(t.Context(), uuid.MustParse(pool), time.Minute, 0)
+		_, err := natsclient.New(srv.Connect(), client.Config{}).Borrow(t.Context(), uuid.MustParse(pool), time.Minute, 0)
 		borrowed <- err
 	}()
 	<-time.After(time.Until(stoppedAt.Add(1500 * time.Millisecond))) // the gateway notices that from a second on

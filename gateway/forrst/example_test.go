@@ -11,6 +11,7 @@ import (
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -31,7 +32,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer nc.Close()
-	store, err := kvslots.Open(ctx, nc, kvslots.Config{})
+	store, err := natsstore.Open(ctx, nc, kvslots.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}

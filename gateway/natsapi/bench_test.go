@@ -23,6 +23,8 @@ import (
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/natsclient"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -51,7 +53,7 @@ func serveBoth(b *testing.B, wrap func(ops.Pools) ops.Pools) served {
 	inside, err := srv.Connect()
 	fail(err)
 	b.Cleanup(inside.Close)
-	store, err := kvslots.Open(ctx, inside, kvslots.Config{})
+	store, err := natsstore.Open(ctx, inside, kvslots.Config{})
 	fail(err)
 	b.Cleanup(func() { _ = store.Close(context.Background()) })
 	lending := gateway.NewLending()
@@ -188,7 +190,7 @@ func BenchmarkHandover(b *testing.B) {
 		took           []time.Duration
 	}{
 		{name: "http", holder: web, waiter: web},
-		{name: "dial", holder: dialled{client.New(s.connect(b), client.Config{})}, waiter: dialled{client.New(s.connect(b), client.Config{})}},
+		{name: "dial", holder: dialled{natsclient.New(s.connect(b), client.Config{})}, waiter: dialled{natsclient.New(s.connect(b), client.Config{})}},
 		{name: "plain", holder: asking{s.connect(b)}, waiter: asking{s.connect(b)}},
 	}
 	for i := range transports {
@@ -276,9 +278,9 @@ func BenchmarkUncontended(b *testing.B) {
 		wrap func(ops.Pools) ops.Pools
 		with func(nc *nats.Conn) borrower
 	}{
-		{"dial", unchanged, func(nc *nats.Conn) borrower { return dialled{client.New(nc, client.Config{})} }},
+		{"dial", unchanged, func(nc *nats.Conn) borrower { return dialled{natsclient.New(nc, client.Config{})} }},
 		{"plain", unchanged, func(nc *nats.Conn) borrower { return asking{nc} }},
-		{"dial/no-store", withoutStore, func(nc *nats.Conn) borrower { return dialled{client.New(nc, client.Config{})} }},
+		{"dial/no-store", withoutStore, func(nc *nats.Conn) borrower { return dialled{natsclient.New(nc, client.Config{})} }},
 		{"plain/no-store", withoutStore, func(nc *nats.Conn) borrower { return asking{nc} }},
 	} {
 		b.Run(c.name, func(b *testing.B) {

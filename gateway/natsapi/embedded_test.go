@@ -13,6 +13,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -44,7 +45,7 @@ func startEmbeddedWith(t *testing.T, server natsembed.Config, store kvslots.Conf
 	fail(err)
 	t.Cleanup(inside.Close)
 	store.MaxWait, store.Logger = time.Hour, logtest.Logger()
-	d.store, err = kvslots.Open(t.Context(), inside, store)
+	d.store, err = natsstore.Open(t.Context(), inside, store)
 	fail(err)
 	t.Cleanup(func() { _ = d.store.Close(context.Background()) })
 	gate := &natsapi.Gate{Server: d.server}

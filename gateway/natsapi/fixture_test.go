@@ -21,6 +21,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -53,7 +54,7 @@ func openPeer(t *testing.T, srv *kvslotstest.Server, change ...func(*kvslots.Con
 	for _, c := range change {
 		c(&cfg)
 	}
-	store, err := kvslots.Open(t.Context(), srv.Connect(), cfg)
+	store, err := natsstore.Open(t.Context(), srv.Connect(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
-// Package client accesses the pools, sessions, locks and semaphores of gateways, over
-// NATS or HTTP, for programs without access to JetStream. Its Client has the methods of
-// a kvslots.Store, and returns the same errors.
+// Package client accesses the pools, sessions, locks and semaphores of gateways over
+// HTTP, and package natsclient does so over NATS. Its Client has the methods of a
+// kvslots.Store, and returns the same errors.
 //
 //	c, err := client.Dial(ctx, "http://127.0.0.1:8080", client.Config{})
 //	session, err := kvslots.NewSession(ctx, c)
@@ -47,9 +47,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client/internal/transport"
 )
 
 // Client sends requests to gateways. Its methods are safe for concurrent use. They
@@ -59,7 +58,7 @@ import (
 // finds the errors of package kvslots. If no gateway answers, the error is an
 // *Unanswered.
 type Client struct {
-	gateways transport
+	gateways transport.Transport
 	timeout  time.Duration // see Config.Timeout
 	label    string        // see Config.Label
 	retrying func(error)   // see Config.Retrying
@@ -67,19 +66,9 @@ type Client struct {
 
 var _ kvslots.Service = (*Client)(nil)
 
-// New returns a Client that uses an existing NATS connection, and sends nothing. The
-// connection must be in the account of the gateways. Its inbox prefix must be one to
-// which gateways reply: _INBOX, _INBOX_<anything>, or what their flag
-// --nats-reply-prefixes names. It must be allowed to publish to kvslots.> (at least to
-// the subjects of the gateways, and below kvslots.confirm).
-func New(nc *nats.Conn, cfg Config) *Client {
-	return cfg.client(&natsTransport{nc: nc, token: cfg.Token})
-}
-
-// Connecting returns a Client that connects to NATS when it sends its first request. An error of connect is
-// that of the call; an *Unanswered is temporary. Close closes the connection.
-func Connecting(connect func() (*nats.Conn, error), cfg Config) *Client {
-	return cfg.client(&natsTransport{connect: connect, token: cfg.Token})
+// Over returns a Client over a transport. It is for package natsclient.
+func Over(gateways transport.Transport, cfg Config) *Client {
+	return &Client{gateways: gateways, timeout: cfg.Timeout, label: cfg.Label, retrying: cfg.Retrying}
 }
 
 // Config configures Dial. The zero Config is ready for use.
@@ -96,9 +85,6 @@ type Config struct {
 	// Redirects are not followed. A Timeout must be longer than every wait.
 	HTTP *http.Client
 
-	// NATS contains options for the connection to NATS, such as nats.UserCredentials.
-	NATS []nats.Option
-
 	// Timeout is how long a gateway may take to answer, in addition to the wait of a call; 0 means 2.5 s
 	// for calls that wait, and 10 s for others.
 	Timeout time.Duration
@@ -111,50 +97,26 @@ type Config struct {
 	Retrying func(error)
 }
 
-func (cfg Config) client(gateways transport) *Client {
-	return &Client{gateways: gateways, timeout: cfg.Timeout, label: cfg.Label, retrying: cfg.Retrying}
-}
-
 // Dial returns a Client for the gateways at a URL, or at several, separated by commas. URLs
 // with the scheme http or https are those of gateways, or of a proxy in front of several. A
 // request that one does not answer, or refuses with a status of 500 or more, is sent to the
-// next one; the next request begins with the one that has answered. Dial sends nothing to
-// them, and returns a *kvslots.RangeError for an invalid URL. With the schemes
-// nats and tls, Dial connects to NATS until ctx ends, and returns the errors of nats.Connect.
+// next one; the next request begins with the one that has answered. Dial sends nothing to them. The errors are
+// a *kvslots.RangeError for an invalid URL, and context.Cause(ctx). For NATS see package natsclient.
 func Dial(ctx context.Context, at string, cfg Config) (*Client, error) {
-	switch scheme, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(at)), ":"); scheme {
-	case "http", "https":
-		return dialHTTP(strings.Split(at, ","), cfg)
-	case "nats", "tls", "ws", "wss":
-		c := Connecting(func() (*nats.Conn, error) { return nats.Connect(at, cfg.NATS...) }, cfg)
-		if _, err := c.gateways.(*natsTransport).connected(ctx); err != nil {
-			return nil, err
-		}
-		return c, nil
-	}
-	return nil, errURL
-}
-
-// errURL is returned for a URL that is not one of gateways, nor of NATS.
-var errURL = &kvslots.RangeError{Field: "url", Range: "http://HOST:PORT, https://HOST:PORT or nats://HOST:PORT"}
-
-func isHTTP(at *url.URL) bool { return at.Scheme == "http" || at.Scheme == "https" }
-
-func dialHTTP(urls []string, cfg Config) (*Client, error) {
 	s := &servers{}
-	for _, at := range urls {
+	for at := range strings.SplitSeq(at, ",") {
 		at = strings.TrimSpace(at)
-		if parsed, err := url.Parse(at); err != nil || !isHTTP(parsed) || parsed.Host == "" {
-			return nil, errURL
+		if parsed, err := url.Parse(at); err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
+			return nil, &kvslots.RangeError{Field: "url", Range: "http://HOST:PORT or https://HOST:PORT"}
 		}
 		s.all = append(s.all, newHTTPTransport(at, cfg))
 	}
 	if len(s.all) == 1 {
-		return cfg.client(s.all[0]), nil
+		return Over(s.all[0], cfg), context.Cause(ctx)
 	}
-	return cfg.client(s), nil
+	return Over(s, cfg), context.Cause(ctx)
 }
 
-// Close closes the NATS connection that Dial has made, or the idle HTTP connections. It
-// does not close a connection passed to New, and does not return leases.
-func (c *Client) Close() { c.gateways.close() }
+// Close closes the idle HTTP connections, or the NATS connection that natsclient.Dial has made. It
+// does not close a connection passed to natsclient.New, and does not return leases.
+func (c *Client) Close() { c.gateways.Close() }

@@ -2,12 +2,14 @@ package client
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client/internal/transport"
 )
 
 // ErrNotUnderstood is returned when an answer is not that of a gateway.
-var ErrNotUnderstood = errors.New("the answer is not a gateway's")
+var ErrNotUnderstood = transport.ErrNotUnderstood
 
 // ErrTLS and ErrNoTLS are returned when a URL has the scheme http, and the server expects TLS, or
 // the other way round.
@@ -27,3 +29,7 @@ func (e *Unanswered) Unwrap() []error { return []error{kvslots.ErrUnavailable, e
 
 // ErrAnswerTimeout is returned when no gateway has answered in time.
 var ErrAnswerTimeout = &Unanswered{errors.New("no gateway answered in time")}
+
+// ErrUnconfirmed is returned when a grant could not be confirmed over NATS, and the client has given it
+// up. Another request for it must have another request key. It wraps kvslots.ErrUnavailable.
+var ErrUnconfirmed = fmt.Errorf("%w: the grant could not be confirmed", kvslots.ErrUnavailable)

@@ -100,7 +100,7 @@ func (x *Watcher) open(ctx context.Context) error {
 		stream, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		stop := context.AfterFunc(ctx, cancel)
 		limit := time.AfterFunc(eventSilence, cancel)
-		response, err := x.client.gateways.events(stream, x.query, x.id)
+		response, err := x.client.gateways.Events(stream, x.query, x.id)
 		limit.Stop()
 		if stop(); err == nil {
 			x.body, x.cancel, x.lines = response, cancel, bufio.NewScanner(response)
@@ -183,8 +183,8 @@ func (x *Watcher) read(ctx context.Context) (events []kvslots.Event, err error) 
 	return nil, io.EOF
 }
 
-// events opens a stream of the events after an ID.
-func (h *httpTransport) events(ctx context.Context, query string, after uint64) (io.ReadCloser, error) {
+// Events opens a stream of the events after an ID.
+func (h *httpTransport) Events(ctx context.Context, query string, after uint64) (io.ReadCloser, error) {
 	at := h.base + wire.EventsPath
 	if query != "" {
 		at += "?" + query
@@ -218,12 +218,12 @@ func (h *httpTransport) events(ctx context.Context, query string, after uint64) 
 	return nil, unsupportedIfUnknownPath(wire.NewRefusal(response.StatusCode, response.Header, body))
 }
 
-// events opens a stream at the first server that has one, from the one on that has answered last.
-func (s *servers) events(ctx context.Context, query string, after uint64) (stream io.ReadCloser, err error) {
+// Events opens a stream at the first server that has one, from the one on that has answered last.
+func (s *servers) Events(ctx context.Context, query string, after uint64) (stream io.ReadCloser, err error) {
 	first, n := s.first.Load(), int64(len(s.all))
 	var failed []error
 	for i := range n {
-		stream, err = s.all[(first+i)%n].events(ctx, query, after)
+		stream, err = s.all[(first+i)%n].Events(ctx, query, after)
 		if refused, ok := errors.AsType[*wire.Refusal](err); err == nil || ctx.Err() != nil || !elsewhere(err) && (!ok || refused.Status != http.StatusTooManyRequests) {
 			s.first.CompareAndSwap(first, first+i)
 			return stream, err
@@ -231,9 +231,4 @@ func (s *servers) events(ctx context.Context, query string, after uint64) (strea
 		failed = append(failed, err)
 	}
 	return nil, failure(failed)
-}
-
-// events returns errors.ErrUnsupported: gateways publish events over NATS only if they are told to.
-func (n *natsTransport) events(context.Context, string, uint64) (io.ReadCloser, error) {
-	return nil, errors.ErrUnsupported
 }

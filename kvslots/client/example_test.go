@@ -17,12 +17,14 @@ import (
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/natsclient"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
 // A program sends requests to gateways over NATS, without access to JetStream.
-func ExampleDial() {
+func Example_overNATS() {
 	ctx := context.Background()
 	at, stop, err := exampleGateway(ctx) // like "kvslots serve --nats-addr"
 	if err != nil {
@@ -31,7 +33,7 @@ func ExampleDial() {
 	}
 	defer stop()
 
-	c, err := client.Dial(ctx, at.nats, client.Config{NATS: []nats.Option{nats.Name("my service")}})
+	c, err := natsclient.Dial(ctx, at.nats, client.Config{}, nats.Name("my service"))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -56,7 +58,7 @@ func ExampleDial() {
 }
 
 // The same over HTTP. A refusal is an error of package kvslots over either transport.
-func ExampleDial_http() {
+func ExampleDial() {
 	ctx := context.Background()
 	at, stop, err := exampleGateway(ctx)
 	if err != nil {
@@ -145,7 +147,7 @@ func exampleGateway(ctx context.Context) (at urls, stop func(), err error) {
 		return at, nil, err
 	}
 	undo = append(undo, clients.Close)
-	store, err := kvslots.Open(ctx, bucket, kvslots.Config{})
+	store, err := natsstore.Open(ctx, bucket, kvslots.Config{})
 	if err != nil {
 		return at, nil, err
 	}

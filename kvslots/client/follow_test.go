@@ -21,6 +21,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // kicked is something that a client holds, and how others end it.
@@ -234,7 +235,7 @@ func serveRestartable(t *testing.T) *restartable {
 	r := &restartable{srv: kvslotstest.Start(t, "")}
 	r.nc = r.srv.Connect()
 	var err error
-	if r.store, err = kvslots.Open(t.Context(), r.srv.Connect(), kvslots.Config{Logger: logtest.Logger()}); err != nil {
+	if r.store, err = natsstore.Open(t.Context(), r.srv.Connect(), kvslots.Config{Logger: logtest.Logger()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.store.Close(context.Background()) })

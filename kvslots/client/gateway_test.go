@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -15,8 +16,10 @@ import (
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/natsclient"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // gateways is a store with a gateway in front of it, over NATS and over HTTP.
@@ -43,7 +46,7 @@ func serveStore(t *testing.T, cfg kvslots.Config) *gateways {
 	t.Helper()
 	srv := kvslotstest.Start(t, "")
 	cfg.Logger = logtest.Logger()
-	store, err := kvslots.Open(t.Context(), srv.Connect(), cfg)
+	store, err := natsstore.Open(t.Context(), srv.Connect(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,12 +85,20 @@ func (g *gateways) overHTTP(t *testing.T) *client.Client { return dial(t, g.url)
 
 func dial(t *testing.T, url string) *client.Client {
 	t.Helper()
-	c, err := client.Dial(t.Context(), url, client.Config{Token: authToken})
+	c, err := dialEither(t, url, client.Config{Token: authToken})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
 	return c
+}
+
+// dialEither dials over HTTP or NATS.
+func dialEither(t *testing.T, url string, cfg client.Config) (*client.Client, error) {
+	if strings.HasPrefix(url, "nats:") {
+		return natsclient.Dial(t.Context(), url, cfg)
+	}
+	return client.Dial(t.Context(), url, cfg)
 }
 
 // overNATS returns a client of the gateway over NATS.

@@ -35,12 +35,15 @@ func newHTTPTransport(at string, cfg Config) *httpTransport {
 	return h
 }
 
-// cancel does nothing: closing the connection has canceled a request without a key.
-func (h *httpTransport) cancel([]string) bool { return false }
+// Cancel does nothing: closing the connection has canceled a request without a key.
+func (h *httpTransport) Cancel([]string) bool { return false }
 
-func (h *httpTransport) close() { h.client.CloseIdleConnections() }
+func (h *httpTransport) Close() { h.client.CloseIdleConnections() }
 
-func (h *httpTransport) ask(ctx context.Context, r request, read func(answer) error) error {
+// Follow is for NATS: a gateway would need a connection for each lease.
+func (h *httpTransport) Follow(context.Context, request) error { return errors.ErrUnsupported }
+
+func (h *httpTransport) Ask(ctx context.Context, r request, read func(answer) error) error {
 	message, err := h.newRequest(ctx, r)
 	if err != nil {
 		return withoutURL(err)
@@ -58,35 +61,35 @@ func (h *httpTransport) ask(ctx context.Context, r request, read func(answer) er
 	default:
 		return unsupportedIfUnknownPath(wire.NewRefusal(response.StatusCode, response.Header, body))
 	}
-	return read(answer{body, response.Header})
+	return read(answer{Body: body, Header: response.Header})
 }
 
 // newRequest returns the request for a gateway. A pool's id, which is a secret, is in a header.
 func (h *httpTransport) newRequest(ctx context.Context, r request) (*http.Request, error) {
-	name, session, body := r.split()
+	name, session, body := split(r)
 	if r.Method == http.MethodGet || r.Method == http.MethodDelete {
 		body = nil
 	}
 	target := r.PathOf(name)
-	if r.operation != nil {
-		target, body = r.operation.target()
+	if r.Operation != nil {
+		target, body = r.Operation.Target, r.Operation.Body
 	}
 	message, err := http.NewRequestWithContext(ctx, r.Method, h.base+target, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	message.Header.Set("Content-Type", "application/json")
-	if r.body.ID != nil {
-		message.Header.Set(wire.PoolHeader, r.body.ID.String())
+	if r.Body.ID != nil {
+		message.Header.Set(wire.PoolHeader, r.Body.ID.String())
 	}
 	if r.Subject == wire.ReadHolder.Subject {
-		message.Header.Set(wire.LeaseHeader, r.body.Lease.String())
+		message.Header.Set(wire.LeaseHeader, r.Body.Lease.String())
 	}
 	if session != "" {
 		message.Header.Set(wire.SessionHeader, session)
 	}
-	if r.key != "" {
-		message.Header.Set(wire.RequestKeyHeader, r.key)
+	if r.Key != "" {
+		message.Header.Set(wire.RequestKeyHeader, r.Key)
 	}
 	if h.token != "" {
 		message.Header.Set(wire.AuthorizationHeader, "Bearer "+h.token)
@@ -96,8 +99,8 @@ func (h *httpTransport) newRequest(ctx context.Context, r request) (*http.Reques
 
 // split returns the name for the path, the session if the path does not contain it, and
 // the body without both.
-func (r request) split() (name, session string, body []byte) {
-	b := r.body
+func split(r request) (name, session string, body []byte) {
+	b := r.Body
 	switch {
 	case b.ID != nil:
 		name = wire.PoolInHeader

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/natsclient"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -31,7 +32,7 @@ func TestClientConfirms(t *testing.T) {
 			if err := errors.Join(err, listener.Flush()); err != nil {
 				t.Fatal(err)
 			}
-			c, pool, ctx := client.New(srv.Connect(opts...), client.Config{}), uuid.New(), t.Context()
+			c, pool, ctx := natsclient.New(srv.Connect(opts...), client.Config{}), uuid.New(), t.Context()
 			if _, err := store.Register(ctx, pool, 1); err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +139,7 @@ func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
 			if err := errors.Join(replier.Flush(), listener.Flush()); err != nil {
 				t.Fatal(err)
 			}
-			dialled := client.New(nc, client.Config{})
+			dialled := natsclient.New(nc, client.Config{})
 			err := giveUp(func(ctx context.Context) error {
 				_, err := dialled.Borrow(ctx, pool, time.Minute, 0)
 				return err

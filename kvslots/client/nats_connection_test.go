@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/natsclient"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -30,7 +31,7 @@ func TestNATSConnectionIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	nc := srv.Connect(nats.ReconnectWait(time.Millisecond))
-	c, pool := client.New(nc, client.Config{Timeout: time.Hour}), uuid.New()
+	c, pool := natsclient.New(nc, client.Config{Timeout: time.Hour}), uuid.New()
 	lose := func(lose func()) error {
 		silent.Store(true)
 		defer silent.Store(false)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client/internal/transport"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -50,17 +51,15 @@ func (r *operation) at(position int) {
 	r.fields["position"] = position
 }
 
-func (r operation) request() request { return request{Route: r.Route, operation: &r} }
-
-// target returns the path and the query, and the body, over HTTP.
-func (r *operation) target() (target string, body []byte) {
-	if target = r.path; len(r.query) > 0 {
-		target += "?" + r.query.Encode()
+func (r operation) request() request {
+	o := &transport.Operation{Target: r.path, Data: encode(r.fields)}
+	if len(r.query) > 0 {
+		o.Target += "?" + r.query.Encode()
 	}
 	if r.body != nil {
-		body = encode(r.body)
+		o.Body = encode(r.body)
 	}
-	return target, body
+	return request{Route: r.Route, Operation: o}
 }
 
 func encode(v any) []byte {

@@ -77,7 +77,7 @@ func (c *Client) ReadPools(ctx context.Context, q kvslots.PoolQuery) (pools []kv
 // Holder is like Store.Holder.
 func (c *Client) Holder(ctx context.Context, pool, lease uuid.UUID) (kvslots.HolderStats, error) {
 	var answer wire.HolderInfo
-	err := c.ask(ctx, request{Route: wire.ReadHolder, body: wire.Request{ID: &pool, Lease: &lease}}, &answer)
+	err := c.ask(ctx, request{Route: wire.ReadHolder, Body: wire.Request{ID: &pool, Lease: &lease}}, &answer)
 	return answer.Stats(), err
 }
 
@@ -91,7 +91,7 @@ func (c *Client) PlaceOf(ctx context.Context, pool uuid.UUID, requestKey string)
 		return kvslots.WaiterStats{}, nil, kvslots.ErrNotInLine
 	}
 	var answer wire.Place
-	err := c.ask(ctx, request{Route: wire.ReadPlace, body: wire.Request{ID: &pool}, key: requestKey}, &answer)
+	err := c.ask(ctx, request{Route: wire.ReadPlace, Body: wire.Request{ID: &pool}, Key: requestKey}, &answer)
 	switch {
 	case err != nil:
 		return kvslots.WaiterStats{}, nil, err

@@ -19,12 +19,12 @@ func (c *Client) Register(ctx context.Context, pool uuid.UUID, count int, opts .
 	if err := o.Apply(opts); err != nil {
 		return kvslots.State{}, err
 	}
-	return c.state(ctx, request{Route: wire.RegisterPool, body: wire.Request{ID: &pool, Count: &count, Name: o.Name}, key: o.RequestKey})
+	return c.state(ctx, request{Route: wire.RegisterPool, Body: wire.Request{ID: &pool, Count: &count, Name: o.Name}, Key: o.RequestKey})
 }
 
 // Inspect is like Store.Inspect.
 func (c *Client) Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error) {
-	return c.state(ctx, request{Route: wire.InspectPool, body: wire.Request{ID: &pool}})
+	return c.state(ctx, request{Route: wire.InspectPool, Body: wire.Request{ID: &pool}})
 }
 
 func (c *Client) state(ctx context.Context, r request) (kvslots.State, error) {
@@ -35,7 +35,7 @@ func (c *Client) state(ctx context.Context, r request) (kvslots.State, error) {
 
 // Delete is like Store.Delete.
 func (c *Client) Delete(ctx context.Context, pool uuid.UUID) error {
-	return c.ask(ctx, request{Route: wire.DeletePool, body: wire.Request{ID: &pool}}, new(wire.Deleted))
+	return c.ask(ctx, request{Route: wire.DeletePool, Body: wire.Request{ID: &pool}}, new(wire.Deleted))
 }
 
 // Return is like Store.Return. It also returns true if a repeat finds that the lease has ended, since the answer to
@@ -50,7 +50,7 @@ func (c *Client) Return(ctx context.Context, pool, lease uuid.UUID) (bool, error
 }
 
 func returnOf(pool, lease uuid.UUID) request {
-	return request{Route: wire.Return, body: wire.Request{ID: &pool, Lease: &lease}}
+	return request{Route: wire.Return, Body: wire.Request{ID: &pool, Lease: &lease}}
 }
 
 // Borrow is like Store.Borrow. If ctx ends first, the Client cancels the borrow: see
@@ -70,9 +70,9 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 		ask: func(ctx context.Context, wait time.Duration, key string, unknown *[]string) (err error) {
 			var body wire.Lease
 			lease, err = c.lease(ctx, &body, request{
-				Route: wire.Borrow, wait: wait, key: key, unknown: unknown,
-				body: wire.Request{ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait), Label: label},
-				undo: func() request { return returnOf(pool, body.Lease) },
+				Route: wire.Borrow, Wait: wait, Key: key, Unknown: unknown,
+				Body: wire.Request{ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait), Label: label},
+				Undo: func() request { return returnOf(pool, body.Lease) },
 			})
 			return err
 		},
@@ -91,7 +91,7 @@ func (c *Client) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Dura
 		return nil, err
 	}
 	body := wire.Request{ID: &pool, Lease: &lease, TTL: wire.Seconds(ttl)}
-	return c.lease(ctx, new(wire.Lease), request{Route: wire.RenewLease, body: body})
+	return c.lease(ctx, new(wire.Lease), request{Route: wire.RenewLease, Body: body})
 }
 
 // maxTTL is longer than any gateway grants, and does not overflow a time.Duration.
@@ -105,15 +105,15 @@ const maxTTL = 366 * 24 * time.Hour
 func (c *Client) lease(ctx context.Context, body *wire.Lease, r request) (*kvslots.Lease, error) {
 	sent := clock.Now()
 	err := c.send(ctx, r, cmp.Or(c.timeout, answerTime), func(a answer) error {
-		if json.Unmarshal(a.body, body) != nil || body.Lease == uuid.Nil || body.ExpiresIn < 0 {
+		if json.Unmarshal(a.Body, body) != nil || body.Lease == uuid.Nil || body.ExpiresIn < 0 {
 			return ErrNotUnderstood
 		}
-		body.Waited = a.waited(sent)
+		body.Waited = waited(a, sent)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	ttl := time.Duration(min(body.ExpiresIn, int64(maxTTL/time.Second))) * time.Second
-	return kvslots.NewLease(c, *r.body.ID, body.Lease, body.Position, body.Fence, ttl, sent+body.Waited), nil
+	return kvslots.NewLease(c, *r.Body.ID, body.Lease, body.Position, body.Fence, ttl, sent+body.Waited), nil
 }

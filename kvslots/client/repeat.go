@@ -107,7 +107,7 @@ func (c *Client) repeatEach(ctx context.Context, r request, into any, each func(
 	var last error
 	for {
 		each()
-		err := c.send(within, r, cmp.Or(c.timeout, answerTime), func(answer answer) error { return answer.decode(into) })
+		err := c.send(within, r, cmp.Or(c.timeout, answerTime), func(answer answer) error { return answer.Decode(into) })
 		switch {
 		case err == nil, errors.Is(ctx.Err(), context.Canceled):
 			return err
@@ -166,7 +166,7 @@ func (c *Client) take(ctx context.Context, t taking) error {
 		case ctx.Err() != nil: // during the pause
 			continue
 		}
-		c.gateways.cancel(t.unknown)
+		c.gateways.Cancel(t.unknown)
 		return err
 	}
 }
@@ -202,7 +202,7 @@ const leaveTime = time.Second
 // one whose cause is ErrAnswerTimeout has waited long enough for gateways.
 func (t *taking) leave(ctx context.Context) {
 	cause := context.Cause(ctx)
-	if t.client.gateways.cancel(t.unknown) || errors.Is(cause, kvslots.ErrPlaceKept) || errors.Is(cause, ErrAnswerTimeout) {
+	if t.client.gateways.Cancel(t.unknown) || errors.Is(cause, kvslots.ErrPlaceKept) || errors.Is(cause, ErrAnswerTimeout) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client/internal/transport"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -19,11 +20,11 @@ const connectTimeout = 5 * time.Second
 // servers sends each request to several servers in turn, until one answers. It begins with
 // the one that has answered last.
 type servers struct {
-	all   []transport
+	all   []transport.Transport
 	first atomic.Int64 // index in all, modulo its length
 }
 
-func (s *servers) ask(ctx context.Context, r request, read func(answer) error) error {
+func (s *servers) Ask(ctx context.Context, r request, read func(answer) error) error {
 	first, n := s.first.Load(), int64(len(s.all))
 	var failed []error
 	for i := range n {
@@ -42,15 +43,15 @@ func (s *servers) ask(ctx context.Context, r request, read func(answer) error) e
 }
 
 // askOne asks a server. If others are left to be asked, it has its share of the time that is not the wait.
-func (s *servers) askOne(ctx context.Context, server transport, r request, read func(answer) error, left int64) error {
+func (s *servers) askOne(ctx context.Context, server transport.Transport, r request, read func(answer) error, left int64) error {
 	if end, ok := ctx.Deadline(); ok && left > 1 {
-		wait := min(r.wait, time.Until(end)/2)
+		wait := min(r.Wait, time.Until(end)/2)
 		within := wait + (time.Until(end)-wait)/time.Duration(left)
 		turn, cancel := context.WithTimeoutCause(ctx, within, ErrAnswerTimeout)
 		defer cancel()
 		ctx = turn
 	}
-	return server.ask(ctx, r, read)
+	return server.Ask(ctx, r, read)
 }
 
 // elsewhere reports whether another server may answer a request that has failed with err.
@@ -88,10 +89,12 @@ func (f failures) Error() string {
 
 func (f failures) Unwrap() []error { return f }
 
-func (s *servers) cancel([]string) bool { return false } // all are over HTTP
+func (s *servers) Follow(context.Context, request) error { return errors.ErrUnsupported }
 
-func (s *servers) close() {
+func (s *servers) Cancel([]string) bool { return false } // all are over HTTP
+
+func (s *servers) Close() {
 	for _, server := range s.all {
-		server.close()
+		server.Close()
 	}
 }

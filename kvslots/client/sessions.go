@@ -29,7 +29,7 @@ func (c *Client) CreateSession(ctx context.Context, opts ...kvslots.Option) (id 
 		body.IdleTimeout = wire.Seconds(o.Idle)
 	}
 	var answer wire.Session
-	if err := c.repeat(ctx, request{Route: wire.CreateSession, body: body}, &answer); err != nil {
+	if err := c.repeat(ctx, request{Route: wire.CreateSession, Body: body}, &answer); err != nil {
 		return "", 0, err
 	}
 	if !wire.IsSessionID(answer.ID) || answer.IdleTimeout < 1 {
@@ -56,7 +56,7 @@ func (c *Client) inSession(ctx context.Context, to wire.Route, body wire.Request
 	if !wire.IsSessionID(body.Session) {
 		return kvslots.ErrSessionGone
 	}
-	return c.ask(ctx, request{Route: to, body: body}, into)
+	return c.ask(ctx, request{Route: to, Body: body}, into)
 }
 
 // giveUp is inSession for a request that gives up what the session holds, and is repeated. A repeat finds nothing
@@ -66,7 +66,7 @@ func (c *Client) giveUp(ctx context.Context, to wire.Route, body wire.Request) e
 		return kvslots.ErrSessionGone
 	}
 	sent := 0
-	err := c.repeatEach(ctx, request{Route: to, body: body}, new(wire.Empty), func() { sent++ })
+	err := c.repeatEach(ctx, request{Route: to, Body: body}, new(wire.Empty), func() { sent++ })
 	if sent > 1 && (errors.Is(err, kvslots.ErrNotHeld) || errors.Is(err, kvslots.ErrSessionGone)) {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource
 		wait: wait, key: key,
 		ask: func(ctx context.Context, wait time.Duration, key string, unknown *[]string) (err error) {
 			body.AcquireTimeout = new(wire.Seconds(wait))
-			g, err = c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Acquire), body: body, wait: wait, key: key, unknown: unknown})
+			g, err = c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Acquire), Body: body, Wait: wait, Key: key, Unknown: unknown})
 			return err
 		},
 		undo: func(ctx context.Context) { _ = c.Release(ctx, session, r, g.Token) },
@@ -102,7 +102,7 @@ func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource
 	if err != nil {
 		return kvslots.Grant{}, false, err
 	}
-	g, err = c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Enqueue), body: body, key: cmp.Or(key, uuid.NewString())})
+	g, err = c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Enqueue), Body: body, Key: cmp.Or(key, uuid.NewString())})
 	return g, g.Token != "", err
 }
 
@@ -126,7 +126,7 @@ func (c *Client) Wait(ctx context.Context, session string, r kvslots.Resource, w
 		return kvslots.Grant{}, err
 	}
 	body := wire.Request{Session: session, Key: r.Key, WaitTimeout: new(wire.Seconds(wait))}
-	return c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Wait), body: body, wait: wait})
+	return c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Wait), Body: body, Wait: wait})
 }
 
 // Release is like Store.Release.
@@ -153,20 +153,20 @@ func (c *Client) Extend(ctx context.Context, session string, r kvslots.Resource,
 // grant sends a request for a lock or a semaphore, for which the gateway may wait. The
 // grant has no token if the session was queued.
 func (c *Client) grant(ctx context.Context, r kvslots.Resource, ask request) (g kvslots.Grant, err error) {
-	session := ask.body.Session
+	session := ask.Body.Session
 	if !wire.IsSessionID(session) {
 		return g, kvslots.ErrSessionGone
 	}
-	ask.undo = func() request {
+	ask.Undo = func() request {
 		given := wire.Request{Session: session, Key: r.Key, Token: g.Token}
-		return request{Route: wire.ResourceRoute(r.Kind, subjects.Release), body: given}
+		return request{Route: wire.ResourceRoute(r.Kind, subjects.Release), Body: given}
 	}
 	sent := clock.Now()
 	err = c.send(ctx, ask, cmp.Or(c.timeout, answerTime), func(a answer) (err error) {
-		if g, err = readGrant(a.body); err != nil {
-			return wire.Placed(err, a.header)
+		if g, err = readGrant(a.Body); err != nil {
+			return wire.Placed(err, a.Header)
 		}
-		g.At = time.Now().Add(sent + a.waited(sent) - clock.Now())
+		g.At = time.Now().Add(sent + waited(a, sent) - clock.Now())
 		return nil
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // DefaultBucket is the KV bucket of a Limiter whose Config.Bucket is "".
@@ -65,7 +66,7 @@ func openBucket(ctx context.Context, js jetstream.JetStream, cfg Config) error {
 		return fmt.Errorf("%w: bucket %s: %w", kvslots.ErrUnavailable, cfg.Bucket, err)
 	}
 	if wrong := wrongSettings(stream.CachedInfo().Config, cfg); len(wrong) > 0 {
-		return fmt.Errorf("%w: stream %s: %s", kvslots.ErrWrongBucket, name, strings.Join(wrong, "; "))
+		return fmt.Errorf("%w: stream %s: %s", natsstore.ErrWrongBucket, name, strings.Join(wrong, "; "))
 	}
 	return nil
 }

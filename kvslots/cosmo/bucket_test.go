@@ -8,8 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // Buckets are refused in which slots cannot be acquired or released, or in which NATS
@@ -51,7 +51,7 @@ func TestLimiterRefusesUnusableBuckets(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := New(t.Context(), js.Conn(), Config{Bucket: c.name})
-			if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, kvslots.ErrWrongBucket) || !strings.Contains(err.Error(), c.want)) {
+			if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, natsstore.ErrWrongBucket) || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // closeTimeout bounds the closing of a store, which waits for its pending writes.
@@ -19,7 +20,7 @@ const closeTimeout = time.Minute
 // start a server, and open a store on a connection for each: see Start.
 func New(t testing.TB) *kvslots.Store {
 	t.Helper()
-	store, err := kvslots.Open(t.Context(), Start(t, "").Connect(), kvslots.Config{})
+	store, err := natsstore.Open(t.Context(), Start(t, "").Connect(), kvslots.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

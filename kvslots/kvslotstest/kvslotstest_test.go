@@ -12,6 +12,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
@@ -64,7 +65,7 @@ func TestPeersOfOneServer(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	var stores [2]*kvslots.Store
 	for i := range stores {
-		store, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
+		store, err := natsstore.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}

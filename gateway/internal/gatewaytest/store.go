@@ -12,6 +12,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -50,7 +51,7 @@ func OpenStore(t testing.TB, connect func(...nats.Option) (*nats.Conn, error), c
 		t.Fatal(err)
 	}
 	cfg.Logger = logtest.Logger()
-	store, err = kvslots.Open(t.Context(), nc, cfg)
+	store, err = natsstore.Open(t.Context(), nc, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

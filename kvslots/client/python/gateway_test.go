@@ -19,6 +19,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // asGateway makes the test program serve as a gateway, with the flags of serve.
@@ -44,7 +45,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	store, err := kvslots.Open(context.Background(), nc, kvslots.Config{
+	store, err := natsstore.Open(context.Background(), nc, kvslots.Config{
 		MaxWait: *maxWait, ResumeGrace: kept, Logger: logtest.Logger(),
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // FuzzRestore checks that a server starts again on each backup that Restore accepts, and that
@@ -33,7 +34,7 @@ func FuzzRestore(f *testing.F) {
 			t.Fatal(err)
 		}
 		srv.Restart()
-		s, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
+		s, err := natsstore.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}

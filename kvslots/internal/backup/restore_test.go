@@ -15,13 +15,14 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
 
 func open(t *testing.T, srv *natstest.Server) *kvslots.Store {
 	t.Helper()
-	s, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
+	s, err := natsstore.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func republished(t *testing.T, srv *natstest.Server) string {
 // wantRestoring checks that no store is opened, and that an open one serves no callers.
 func wantRestoring(t *testing.T, srv *natstest.Server, s *kvslots.Store, pool uuid.UUID) {
 	t.Helper()
-	if _, err := kvslots.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()}); !errors.Is(err, kvslots.ErrRestoring) {
+	if _, err := natsstore.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()}); !errors.Is(err, natsstore.ErrRestoring) {
 		t.Errorf("opened a bucket that is being restored: %v", err)
 	}
 	if _, err := backup.Dump(t.Context(), srv.Connect()); err == nil {

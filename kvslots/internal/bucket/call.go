@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/kvslots/kvslots/kvslots/internal/access"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -36,7 +37,7 @@ func (b *Bucket) Do(ctx context.Context, r peer.Request) (peer.Answer, error) {
 // Begin sends a request to the peer. Begin, Wait and Answer together do what Do does. Very
 // many callers may wait, and blocking in Wait rather than in Do takes a smaller stack: 8 KiB
 // instead of 12 for a waiter in the library, and 30 instead of 38 for one over HTTP.
-func (b *Bucket) Begin(r peer.Request) *Call {
+func (b *Bucket) Begin(r peer.Request) access.Call {
 	c := calls.Get().(*Call)
 	b.WithPeer(func(p *peer.Peer, now peer.Instant) {
 		c.b, c.request, c.id = b, r, p.Do(r, now)

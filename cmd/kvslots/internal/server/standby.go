@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // startRetry is the pause between attempts to reach an external NATS server, and to open a
@@ -29,8 +29,8 @@ func natsAbsent(err error) (reason string) {
 }
 
 func beingRestored(err error) (reason string) {
-	if errors.Is(err, kvslots.ErrRestoring) {
-		return kvslots.ErrRestoring.Error()
+	if errors.Is(err, natsstore.ErrRestoring) {
+		return natsstore.ErrRestoring.Error()
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 const (
@@ -22,7 +23,7 @@ func (s *server) awaitStore(ctx context.Context) error {
 	return s.waiting.await(ctx, "the restore of the bucket", beingRestored, func() (err error) {
 		ctx, cancel := context.WithTimeout(ctx, openTimeout)
 		defer cancel()
-		if s.store, err = kvslots.Open(ctx, s.nats.nc, s.storeConfig()); err != nil {
+		if s.store, err = natsstore.Open(ctx, s.nats.nc, s.storeConfig()); err != nil {
 			return err
 		}
 		if err = s.checkReplicas(ctx); err != nil {
@@ -55,7 +56,7 @@ func (s *server) checkReplicas(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	const name = "KV_" + kvslots.Bucket
+	const name = "KV_" + natsstore.Bucket
 	stream, err := js.Stream(ctx, name)
 	if err != nil {
 		return fmt.Errorf("number of replicas of the bucket: %w", err)

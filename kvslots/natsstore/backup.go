@@ -1,4 +1,4 @@
-package kvslots
+package natsstore
 
 import (
 	"context"

@@ -1,9 +1,10 @@
-package client
+package natsclient
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,12 +15,14 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/internal/transport"
 	"github.com/kvslots/kvslots/kvslots/subjects"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// natsTransport sends requests over NATS, to any gateway.
-type natsTransport struct {
+// overNATS sends requests over NATS, to any gateway.
+type overNATS struct {
 	connect func() (*nats.Conn, error) // makes nc, which close closes; nil: nc was given
 	token   string                     // a secret; "" if there is none
 
@@ -30,7 +33,7 @@ type natsTransport struct {
 	closed  bool
 }
 
-func (n *natsTransport) close() {
+func (n *overNATS) Close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closed = true
@@ -41,7 +44,7 @@ func (n *natsTransport) close() {
 
 // connected returns the connection, which it makes if there is none. An attempt to connect goes on after
 // the end of ctx, for the next request.
-func (n *natsTransport) connected(ctx context.Context) (*nats.Conn, error) {
+func (n *overNATS) connected(ctx context.Context) (*nats.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.nc != nil {
@@ -65,7 +68,7 @@ func (n *natsTransport) connected(ctx context.Context) (*nats.Conn, error) {
 }
 
 // try makes one attempt to connect.
-func (n *natsTransport) try(attempt chan struct{}) {
+func (n *overNATS) try(attempt chan struct{}) {
 	nc, err := n.connect()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -77,7 +80,7 @@ func (n *natsTransport) try(attempt chan struct{}) {
 }
 
 // publish sends a message that has no answer. It fails without a connection, where no grant can arrive.
-func (n *natsTransport) publish(m *nats.Msg) {
+func (n *overNATS) publish(m *nats.Msg) {
 	n.mu.Lock()
 	nc := n.nc
 	n.mu.Unlock()
@@ -86,59 +89,59 @@ func (n *natsTransport) publish(m *nats.Msg) {
 	}
 }
 
-func (n *natsTransport) ask(ctx context.Context, r request, read func(answer) error) error {
-	m, name := r.natsMessage(), ""
-	if r.operation != nil && n.token != "" {
+func (n *overNATS) Ask(ctx context.Context, r transport.Request, read func(transport.Answer) error) error {
+	m, name := message(r), ""
+	if r.Operation != nil && n.token != "" {
 		m.Header.Set(wire.AuthorizationHeader, "Bearer "+n.token)
 	}
-	if r.undo != nil {
+	if r.Undo != nil {
 		name = n.nameGrant(m)
 	}
 	reply, err := n.send(ctx, m)
 	if err == nil {
-		err = read(answer{reply.Data, reply.Header})
+		err = read(transport.Answer{Body: reply.Data, Header: reply.Header})
 	}
-	if r.undo == nil {
+	if r.Undo == nil {
 		return err
 	}
-	if reply == nil || errors.Is(err, ErrNotUnderstood) {
+	if reply == nil || errors.Is(err, client.ErrNotUnderstood) {
 		// Something may have been granted, or may be yet.
-		if r.unknown != nil {
-			*r.unknown = append(*r.unknown, name)
+		if r.Unknown != nil {
+			*r.Unknown = append(*r.Unknown, name)
 		} else {
-			n.cancel([]string{name})
+			n.Cancel([]string{name})
 		}
 	}
 	if err != nil {
 		return err
 	}
 	if err := n.confirm(ctx, reply); err != nil {
-		n.cancel([]string{name})
-		n.giveUp(r.undo())
+		n.Cancel([]string{name})
+		n.giveUp(r.Undo())
 		return err
 	}
 	return nil
 }
 
-func (r request) natsMessage() *nats.Msg {
+func message(r transport.Request) *nats.Msg {
 	m := &nats.Msg{Subject: r.Subject}
-	if r.operation == nil {
-		m.Data = r.body.Encode()
+	if r.Operation == nil {
+		m.Data = r.Body.Encode()
 	} else {
-		m.Data = encode(r.operation.fields)
+		m.Data = r.Operation.Data
 	}
-	if r.operation != nil || r.key != "" || r.undo != nil {
+	if r.Operation != nil || r.Key != "" || r.Undo != nil {
 		m.Header = nats.Header{}
 	}
-	if r.key != "" {
-		m.Header.Set(wire.RequestKeyHeader, r.key)
+	if r.Key != "" {
+		m.Header.Set(wire.RequestKeyHeader, r.Key)
 	}
 	return m
 }
 
 // send sends a request. It returns the reply with the error that it contains, or no
 // reply and an error.
-func (n *natsTransport) send(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+func (n *overNATS) send(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -159,11 +162,11 @@ func (n *natsTransport) send(ctx context.Context, m *nats.Msg) (*nats.Msg, error
 	case errors.Is(err, nats.ErrNoResponders):
 		err = errors.New("no gateway is there")
 	}
-	return nil, &Unanswered{fmt.Errorf("NATS: %w", err)}
+	return nil, &client.Unanswered{Err: fmt.Errorf("NATS: %w", err)}
 }
 
 // errDisconnected is the cause when there is no connection, or it is lost: the answer cannot arrive any more.
-var errDisconnected = &Unanswered{errors.New("NATS: not connected")}
+var errDisconnected = &client.Unanswered{Err: errors.New("NATS: not connected")}
 
 // errConnectionClosed is the cause when the connection will not come back.
 var errConnectionClosed = fmt.Errorf("%w: the connection to NATS", kvslots.ErrClosed)
@@ -215,9 +218,9 @@ func replyError(reply *nats.Msg) error {
 	return refused
 }
 
-// cancel informs the gateways that requests were canceled. The gateway that serves one
+// Cancel informs the gateways that requests were canceled. The gateway that serves one
 // takes it out of the line, or takes back what it granted.
-func (n *natsTransport) cancel(ids []string) bool {
+func (n *overNATS) Cancel(ids []string) bool {
 	for _, id := range ids {
 		n.publish(&nats.Msg{Subject: subjects.Cancel, Header: nats.Header{wire.RequestHeader: {id}}})
 	}
@@ -227,8 +230,8 @@ func (n *natsTransport) cancel(ids []string) bool {
 // giveUp returns what was granted and not confirmed, without waiting for an answer. The
 // gateway that granted it does so itself; if that gateway has just stopped, another one
 // does it on this request.
-func (n *natsTransport) giveUp(undo request) {
-	n.publish(undo.natsMessage()) // if the message is lost, the lease ends after its ttl
+func (n *overNATS) giveUp(undo transport.Request) {
+	n.publish(message(undo)) // if the message is lost, the lease ends after its ttl
 }
 
 // confirmTimeout bounds the wait for the answer to a confirmation, which a gateway
@@ -240,7 +243,7 @@ const confirmTimeout = 5 * time.Second
 // checking that the client is alive. For that the client has to stay subscribed to its
 // inbox until the confirmation is answered, which a connection with
 // nats.UseOldRequestStyle does not.
-func (n *natsTransport) nameGrant(m *nats.Msg) (name string) {
+func (n *overNATS) nameGrant(m *nats.Msg) (name string) {
 	name = uuid.NewString()
 	m.Header[wire.RequestHeader] = []string{name}
 	n.mu.Lock()
@@ -252,21 +255,17 @@ func (n *natsTransport) nameGrant(m *nats.Msg) (name string) {
 	return name
 }
 
-// ErrUnconfirmed is returned when a grant could not be confirmed, and the client has given it
-// up. Another request for it must have another request key. It wraps kvslots.ErrUnavailable.
-var ErrUnconfirmed = fmt.Errorf("%w: the grant could not be confirmed", kvslots.ErrUnavailable)
-
 // confirm confirms a grant, if the gateway asks for it. The client holds the grant only
 // after confirm has returned nil: the gateway takes back a grant that was not confirmed
-// in time, and then refuses the confirmation. The errors are ErrUnconfirmed,
-// ErrNotUnderstood and the cause of ctx. After each of them the caller must give up the
+// in time, and then refuses the confirmation. The errors are client.ErrUnconfirmed,
+// client.ErrNotUnderstood and the cause of ctx. After each of them the caller must give up the
 // grant.
-func (n *natsTransport) confirm(ctx context.Context, grant *nats.Msg) error {
+func (n *overNATS) confirm(ctx context.Context, grant *nats.Msg) error {
 	if grant.Header.Get(wire.ConfirmHeader) == "" {
 		return nil
 	}
 	if !strings.HasPrefix(grant.Reply, subjects.Confirm) && !strings.HasPrefix(grant.Reply, subjects.Import+".") {
-		return ErrNotUnderstood
+		return client.ErrNotUnderstood
 	}
 	within, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
@@ -275,7 +274,12 @@ func (n *natsTransport) confirm(ctx context.Context, grant *nats.Msg) error {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		return ErrUnconfirmed
+		return client.ErrUnconfirmed
 	}
 	return nil
+}
+
+// Events returns errors.ErrUnsupported: gateways publish events over NATS only if they are told to.
+func (n *overNATS) Events(context.Context, string, uint64) (io.ReadCloser, error) {
+	return nil, errors.ErrUnsupported
 }

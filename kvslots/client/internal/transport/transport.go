@@ -1,0 +1,101 @@
+// Package transport is what a client.Client needs of a transport: so a program over HTTP does without NATS.
+package transport
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/kvslots/kvslots/kvslots/wire"
+)
+
+// Transport sends requests to gateways.
+type Transport interface {
+	// Ask sends a request and passes the answer to read. If it returns an error, it has
+	// informed the gateways, as far as the transport can, so that they take back what
+	// they granted. Its errors are a *wire.Refusal, a *client.Unanswered, ErrNotUnderstood, the
+	// cause of ctx, and those of read.
+	Ask(ctx context.Context, r Request, read func(Answer) error) error
+
+	// Cancel informs the gateways that requests were canceled, which are given by their ids.
+	// It reports whether the transport can do so.
+	Cancel(ids []string) bool
+
+	// Follow blocks until what a request names has ended, and returns why, or errors.ErrUnsupported.
+	Follow(ctx context.Context, r Request) error
+
+	// Events opens a stream of the events after an ID, which has no end of its own. Its errors
+	// are those of Ask, and errors.ErrUnsupported.
+	Events(ctx context.Context, query string, after uint64) (io.ReadCloser, error)
+
+	Close()
+}
+
+// Request is a request to a gateway.
+type Request struct {
+	wire.Route
+	Body wire.Request  // with the ids and the key, which HTTP has in the path
+	Wait time.Duration // how long the gateway may wait before it answers
+	Key  string        // the request key; "" for none
+
+	// Unknown collects the ids of requests with an unknown outcome, which the caller
+	// cancels: the next request with the same key may take over what was granted. With
+	// nil, Ask cancels them itself.
+	Unknown *[]string
+
+	// Operation replaces the body in a request of an operator; nil for others.
+	Operation *Operation
+
+	// Undo returns the request that gives back what was granted. It is called after the
+	// answer was read. It is nil if the request grants nothing.
+	Undo func() Request
+}
+
+// Operation is what a request of an operator says.
+type Operation struct {
+	Target string // path and query, over HTTP
+	Body   []byte // over HTTP; nil if it is empty
+	Data   []byte // the body over NATS
+}
+
+// Answer is a successful answer of a gateway.
+type Answer struct {
+	Body   []byte
+	Header interface{ Get(name string) string }
+}
+
+// ErrNotUnderstood is client.ErrNotUnderstood.
+var ErrNotUnderstood = errors.New("the answer is not a gateway's")
+
+// Decode returns ErrNotUnderstood unless the answer is an object with the first field of what it is decoded
+// into: another server's object may have none of the fields.
+func (a Answer) Decode(into any) error {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(a.Body, &fields) != nil || json.Unmarshal(a.Body, into) != nil {
+		return ErrNotUnderstood
+	}
+	if name := firstField(reflect.TypeOf(into).Elem()); name != "" && fields[name] == nil {
+		return ErrNotUnderstood
+	}
+	return nil
+}
+
+// firstField returns the name of the first field of an answer's type, or "" if an answer may lack it.
+func firstField(of reflect.Type) string {
+	if of.NumField() == 0 {
+		return ""
+	}
+	first := of.Field(0)
+	if first.Anonymous {
+		return firstField(first.Type)
+	}
+	name, options, _ := strings.Cut(first.Tag.Get("json"), ",")
+	if options != "" {
+		return ""
+	}
+	return name
+}

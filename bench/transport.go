@@ -11,7 +11,7 @@ const (
 	// TransportLibrary is a kvslots.Store: a peer of the library, in the process that measures.
 	TransportLibrary = "library"
 
-	transportNATS = "nats" // client.New, over a NATS connection
+	transportNATS = "nats" // natsclient.New, over a NATS connection
 	transportHTTP = "http" // /l
 	transportV1   = "v1"   // /v1
 )

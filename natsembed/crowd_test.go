@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // A crowd writes records, which the store ignores, into the bucket. A few hundred records
@@ -95,7 +95,7 @@ func (c *crowd) step(ctx context.Context, s *site, key int) error {
 	return nil
 }
 
-func keySubject(key int) string { return fmt.Sprintf("$KV.%s.record.%d", kvslots.Bucket, key) }
+func keySubject(key int) string { return fmt.Sprintf("$KV.%s.record.%d", natsstore.Bucket, key) }
 
 // record returns a write of a key as a peer writes: it expects the revision of its
 // predecessor if that is known, and most records expire. Some replace all earlier ones, as markers do.

@@ -37,9 +37,7 @@ func TestRefusedWaitersAskAgain(t *testing.T) {
 	busy := &busyAPI{Service: kvslotstest.New(t)}
 	busy.refusals.Store(3)
 	pools, err := clientTransport{name: "busy", api: busy}.Pools(t.Context(), 1, 1, waiters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if _, err := measureWaiters(t.Context(), pools, waiters, time.Millisecond, true); err != nil {
 		t.Error(err)
 	}
@@ -51,9 +49,7 @@ func TestWaitersSayWhyTheyAreRefused(t *testing.T) {
 	busy.refusals.Store(1 << 30)
 	pools := &clientPools{api: busy, ids: newIDs(1), clients: 3}
 	leave, err := pools.Queue(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for busy.refusals.Load() > 1<<30-4 { // one has asked again
 		clock.Sleep(t.Context(), time.Millisecond)
 	}

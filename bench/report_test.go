@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // sampleOf returns a sample with a rate per second, in which all latencies are equal.
@@ -77,9 +79,7 @@ func TestReportTable(t *testing.T) {
 	r.Rows[0].finish()
 	r.Notes = []string{"left out: redis-server is not installed"}
 	var out strings.Builder
-	if err := r.WriteTable(&out); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, r.WriteTable(&out))
 	for _, want := range []string{
 		"library  always         64     –        2000  (1000 … 3000)", "claims_per_grant 1.23", "500µs", "net/http",
 		"\nleft out: redis-server is not installed\n",
@@ -93,9 +93,7 @@ func TestReportTable(t *testing.T) {
 func TestReportJSON(t *testing.T) {
 	r := reportOf(rowOf(t, Key{Workload: "pairs", Transport: "http", Sync: "always", Clients: 1}, 10))
 	var out bytes.Buffer
-	if err := r.WriteJSON(&out); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, r.WriteJSON(&out))
 	var read struct {
 		Rows []struct {
 			Workload  string
@@ -103,9 +101,7 @@ func TestReportJSON(t *testing.T) {
 			Values    map[string]struct{ Median float64 }
 		}
 	}
-	if err := json.Unmarshal(out.Bytes(), &read); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, json.Unmarshal(out.Bytes(), &read))
 	if len(read.Rows) != 1 || read.Rows[0].Transport != "http" || read.Rows[0].Values["per_second"].Median != 10 {
 		t.Errorf("%+v", read)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -16,21 +17,13 @@ func TestTempDirRemovesWhatWasLeft(t *testing.T) {
 	logtest.SearchDir(dir)
 	killed, other := filepath.Join(dir, tempPrefix+"1"), filepath.Join(dir, "kvslots-data")
 	for _, name := range []string{killed, other} {
-		if err := os.MkdirAll(filepath.Join(name, "jetstream"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, os.MkdirAll(filepath.Join(name, "jetstream"), 0o700))
 	}
-	if err := os.WriteFile(killed+lockSuffix, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(killed+lockSuffix, nil, 0o600))
 	first, removeFirst, err := TempDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	second, removeSecond, err := TempDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for name, want := range map[string]bool{killed: false, killed + lockSuffix: false, other: true, first: true, second: true} {
 		if _, err := os.Stat(name); (err == nil) != want {
 			t.Errorf("%s: %v, want it there: %v", name, err, want)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -39,9 +40,7 @@ func serveLimited(t *testing.T, change func(cfg *Config)) (g *Gateway, addr stri
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -53,9 +52,7 @@ func request(t *testing.T, conn net.Conn) (int, string) {
 		t.Fatal(err)
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer resp.Body.Close()
 	if _, err := io.ReadAll(resp.Body); err != nil {
 		t.Fatal(err)
@@ -185,9 +182,7 @@ func TestProbesBeyondTheLimit(t *testing.T) {
 			}
 			for path, want := range map[string]int{"/health": 200, "/ready": 200, "/t/1": 503} {
 				answer, err := client.Get(url + path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, err)
 				if answer.Body.Close(); answer.StatusCode != want || !answer.Close {
 					t.Errorf("%s: %d, closed %t", path, answer.StatusCode, answer.Close)
 				}
@@ -216,9 +211,7 @@ func TestHeaderLimit(t *testing.T) {
 		conn := dial(t, addr)
 		io.WriteString(conn, begin+strings.Repeat("x", size-len(begin)-len(end))+end)
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if resp.Body.Close(); resp.StatusCode != want {
 			t.Errorf("%d bytes: %d, want %d", size, resp.StatusCode, want)
 		}
@@ -244,9 +237,7 @@ func TestTooManyOpenFilesAreLogged(t *testing.T) {
 	var logged logtest.Log
 	g := newGuardedGateway(func(cfg *Config) { cfg.Logger = logged.Logger() })
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(&starved{ln, 4}) }()
 	if code, _ := request(t, dial(t, ln.Addr().String())); code != 200 {

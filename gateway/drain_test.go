@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -83,9 +84,7 @@ func TestDrainGivesWorkUp(t *testing.T) {
 	g.cfg.ShutdownTimeout = 50 * time.Millisecond
 	addr, served := serve(t, g)
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer conn.Close()
 	io.WriteString(conn, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-f.entered
@@ -93,9 +92,7 @@ func TestDrainGivesWorkUp(t *testing.T) {
 		t.Error(err)
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer resp.Body.Close()
 	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "given up" {
 		t.Errorf("%s, %v", body, err)
@@ -109,9 +106,7 @@ func TestDrainNamesWhatItCuts(t *testing.T) {
 	g.cfg.ShutdownTimeout = 50 * time.Millisecond
 	addr, served := serve(t, g)
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer conn.Close()
 	defer close(f.gaveUp)
 	io.WriteString(conn, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -127,9 +122,7 @@ func TestDrainAnswersWhatHasConnected(t *testing.T) {
 	g, _ := newTestGateway(storeState{})
 	addr, served := serve(t, g)
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer conn.Close()
 	for g.connections.busy.Load() == 0 {
 		time.Sleep(time.Millisecond)
@@ -144,9 +137,7 @@ func TestDrainAnswersWhatHasConnected(t *testing.T) {
 	}
 	io.WriteString(conn, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK || !resp.Close {
 		t.Errorf("%d, close %t", resp.StatusCode, resp.Close)
@@ -185,9 +176,7 @@ func TestDrainAnswersWhatIsBeingAccepted(t *testing.T) {
 	go func() { drained <- g.Drain(t.Context()) }()
 	go io.WriteString(conn, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if resp.Body.Close(); resp.StatusCode != http.StatusOK {
 		t.Error(resp.StatusCode)
 	}
@@ -201,18 +190,14 @@ func TestDrainAsksClientsToLeave(t *testing.T) {
 	g, _ := newTestGateway(storeState{})
 	addr, served := serve(t, g)
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer conn.Close()
 	answers := bufio.NewReader(conn)
 	ask := func() *http.Response {
 		t.Helper()
 		io.WriteString(conn, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
 		resp, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		io.Copy(io.Discard, resp.Body)
 		return resp
 	}
@@ -231,9 +216,7 @@ func TestDrainAsksClientsToLeave(t *testing.T) {
 func TestServeReportsABrokenListener(t *testing.T) {
 	g, _ := newTestGateway(storeState{})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	ln.Close()
 	if err := g.Serve(ln); err == nil {
 		t.Error("no error")

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // What follows a request whose end a proxy may see elsewhere is never answered.
@@ -48,9 +50,7 @@ func TestNothingIsSmuggledBehindARequest(t *testing.T) {
 			}
 			answers := bufio.NewReader(conn)
 			answer, err := http.ReadResponse(answers, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 				t.Fatal(err)
 			}
@@ -73,9 +73,7 @@ func TestBodiesWithALengthKeepTheConnection(t *testing.T) {
 	for range 2 {
 		io.WriteString(conn, "POST /t/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
 		answer, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if io.Copy(io.Discard, answer.Body); answer.StatusCode != http.StatusOK || answer.Close {
 			t.Errorf("%d, closes the connection: %t", answer.StatusCode, answer.Close)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -203,9 +204,7 @@ func TestMetrics(t *testing.T) {
 func serve(t *testing.T, g *Gateway) (addr string, served <-chan error) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	done := make(chan error, 1)
 	go func() { done <- g.Serve(ln) }()
 	return ln.Addr().String(), done

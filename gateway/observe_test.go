@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -29,9 +30,7 @@ func TestRequestID(t *testing.T) {
 			RequestID string `json:"request_id"`
 			TraceID   string `json:"trace_id"`
 		}
-		if err := json.Unmarshal([]byte(log.String()), &line); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, json.Unmarshal([]byte(log.String()), &line))
 		answered = answer.Header().Get("X-Request-Id")
 		if line.RequestID != answered || (line.TraceID != "") != (trace == parent) {
 			t.Errorf("answered %q, trace %q; logged %s", answered, trace, &log)

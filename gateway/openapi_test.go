@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kvslots/kvslots/gateway/openapitest"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -74,9 +75,7 @@ func TestDescription(t *testing.T) {
 		var doc struct {
 			Info struct{ Title, Version string }
 		}
-		if err := json.Unmarshal(answer.Body.Bytes(), &doc); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, json.Unmarshal(answer.Body.Bytes(), &doc))
 		if answer.Code != 200 || doc.Info.Title != "kvslots" || doc.Info.Version != version {
 			t.Errorf("%d, version %q of %q, want %q", answer.Code, doc.Info.Version, doc.Info.Title, version)
 		}

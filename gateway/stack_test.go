@@ -16,6 +16,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -50,9 +51,7 @@ func TestWaitingStack(t *testing.T) {
 		before := stackBytes()
 		for range waiters + 1 { // the first one does not wait
 			session, _, err := store.CreateSession(t.Context(), kvslots.WithIdle(time.Hour))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			if _, err := fmt.Fprintf(g.Dial(t), "POST %s HTTP/1.1\r\nHost: localhost\r\n%s: %s\r\nContent-Length: %d\r\n\r\n%s",
 				path, wire.SessionHeader, session, len(body), body); err != nil {
 				t.Fatal(err)
@@ -72,9 +71,7 @@ func TestWaitingStack(t *testing.T) {
 func waiting(t *testing.T, store *kvslots.Store) (n int) {
 	t.Helper()
 	stats, err := store.Stats(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for _, pool := range stats.Pools {
 		n += pool.Waiting
 	}

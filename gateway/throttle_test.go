@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // pipeListener accepts connections within the process, from addresses of a test's choice.
@@ -71,9 +73,7 @@ func (c *pipeClient) send(t *testing.T, request string) (code int, took time.Dur
 	began := time.Now()
 	go io.WriteString(c, request)
 	answer, err := http.ReadResponse(c.answers, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, answer.Body)
 	return answer.StatusCode, time.Since(began)

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kvslots/kvslots/bench"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -23,21 +24,15 @@ func benchmarkPairs(b *testing.B, clients int) {
 			l := &lab{}
 			defer closing(b, l.close)
 			r, err := startTestbed(b.Context(), b.TempDir(), sync, bench.Hold)
-			if err != nil {
-				b.Fatal(err)
-			}
+			kvslotstest.Must(b, err)
 			defer closing(b, r.close)
 			for _, transport := range r.transports {
 				benchmarkPair(b, transport.Name(), clients, bench.PairsOver(transport))
 			}
 			raw, err := rawPairs(b.Context(), r.inner, r.durable())
-			if err != nil {
-				b.Fatal(err)
-			}
+			kvslotstest.Must(b, err)
 			handler, err := l.handlerPairs(answerAtOnce)
-			if err != nil {
-				b.Fatal(err)
-			}
+			kvslotstest.Must(b, err)
 			benchmarkPair(b, limitRaw, clients, raw)
 			benchmarkPair(b, limitHTTP, clients, handler)
 			benchmarkPair(b, limitPing, clients, requestPairs(r.outer, "$SRV.PING", "$SRV.PING"))
@@ -48,18 +43,14 @@ func benchmarkPairs(b *testing.B, clients int) {
 func benchmarkPair(b *testing.B, name string, clients int, p bench.Pairer) {
 	b.Run(name, func(b *testing.B) {
 		pair, closePairs, err := p(b.Context(), clients)
-		if err != nil {
-			b.Fatal(err)
-		}
+		kvslotstest.Must(b, err)
 		if closePairs != nil {
 			defer closing(b, bounded(closePairs))
 		}
 		b.ReportAllocs()
 		if clients == 1 {
 			for b.Loop() {
-				if err := pair(b.Context(), 0); err != nil {
-					b.Fatal(err)
-				}
+				kvslotstest.Must(b, pair(b.Context(), 0))
 			}
 			return
 		}
@@ -77,9 +68,7 @@ func benchmarkPair(b *testing.B, name string, clients int, p bench.Pairer) {
 				return pair(b.Context(), client)
 			})
 		}
-		if err := all.Wait(); err != nil {
-			b.Fatal(err)
-		}
+		kvslotstest.Must(b, all.Wait())
 	})
 }
 

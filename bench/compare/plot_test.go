@@ -12,6 +12,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/kvslots/kvslots/bench"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // rowOf returns a row with a rate per second, in which all latencies are equal.
@@ -21,18 +22,14 @@ func rowOf(t *testing.T, key bench.Key, rate float64) *bench.Row {
 	r := &bench.Row{Key: key, Latency: hdrhistogram.New(1, int64(time.Minute), 3), Values: map[string]bench.Stat{
 		"per_second": {Median: rate, Min: rate, Max: rate}, "p50_us": {Median: latency, Min: latency, Max: latency},
 	}}
-	if err := r.Latency.RecordValue(int64(latency) * 1000); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, r.Latency.RecordValue(int64(latency)*1000))
 	return r
 }
 
 func TestCumulative(t *testing.T) {
 	h := hdrhistogram.New(1, int64(time.Minute), 3)
 	for i := range 10 {
-		if err := h.RecordValue(int64(time.Duration(i+1) * time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, h.RecordValue(int64(time.Duration(i+1)*time.Millisecond)))
 	}
 	points := cumulative(h)
 	if len(points) != 10 || points[9].Y != 1 || points[0].Y != 0.1 {
@@ -72,9 +69,7 @@ func TestPlots(t *testing.T) {
 func wantSVG(t *testing.T, name string) {
 	t.Helper()
 	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer file.Close()
 	root := ""
 	for d := xml.NewDecoder(file); ; {

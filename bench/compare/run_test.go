@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvslots/kvslots/bench"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -36,9 +37,7 @@ func TestWorkloads(t *testing.T) {
 	l, cfg := smallLab(t)
 	l.measuresLimits = true
 	report, err := l.measure(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	has := map[string]bool{}
 	for _, r := range report.Rows {
 		has[r.Workload+" "+r.Transport+" "+r.Sync] = true
@@ -80,9 +79,7 @@ func TestRunServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r, err := startTestbed(t.Context(), dir, "interval", bench.Hold)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() {
 		logtest.SearchDir(dir) // close removes it
 		if err := r.close(); err != nil {
@@ -95,9 +92,7 @@ func TestRunServer(t *testing.T) {
 	}
 	cfg.Workloads = []string{"pairs", "handover", "named-once"}
 	report, err := bench.Run(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	transports := map[string]bool{}
 	for _, row := range report.Rows {
 		transports[row.Transport] = true
@@ -117,9 +112,7 @@ func TestRunServer(t *testing.T) {
 // Another process holds the connections of waiters, which end with that process.
 func TestHoldElsewhere(t *testing.T) {
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Setenv(holdVariable, "1")
 	l, cfg := smallLab(t)
 	l.hold = holdElsewhere([]string{program})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kvslots/kvslots/bench"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // small returns the configuration of the shortest possible run: the library and the other
@@ -20,9 +21,7 @@ func small(t *testing.T) (*lab, bench.Config) {
 func TestMeasure(t *testing.T) {
 	l, cfg := small(t)
 	report, err := l.measure(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	missing := strings.Count(strings.Join(status(), "\n"), " is missing: ")
 	left := slices.DeleteFunc(slices.Clone(report.Notes), func(n string) bool { return !strings.Contains(n, "is not installed") })
 	if len(left) != missing {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 func TestServeLimitsTheRate(t *testing.T) {
@@ -55,14 +57,10 @@ func TestServeGuardsLoopback(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--http-allowed-hosts", "slots.example.com")
 	for host, want := range map[string]int{"evil.example.com": 403, "slots.example.com:8080": 200, "localhost": 200} {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", p.url+"/v1/stats", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		r.Host = host
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if resp.Body.Close(); resp.StatusCode != want {
 			t.Errorf("Host %s: %d, want %d", host, resp.StatusCode, want)
 		}

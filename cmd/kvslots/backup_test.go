@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -83,9 +84,7 @@ func TestBackupOfAnEmbeddedServer(t *testing.T) {
 	command(exitDone, "pools 2, leases 3, sessions 1; expired leases 0\n", "restore", file, "--replace")
 	p.eventually(t, "/ready", `"status":"ready"`)
 	p.eventually(t, "/l/"+pool, `"in_use":2`)
-	if err := process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, process.Process.Kill())
 	_ = process.Wait()
 	again := startServe(t, noEnv, "--data-dir", dir)
 	h.check(t, again, session)
@@ -109,17 +108,13 @@ func TestRestoreHasTheGatewayFlush(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	nc, err := natsembed.Dial(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer nc.Close()
 	asked, err := nc.SubscribeSync("_KVSLOTS.flush")
 	if err == nil {
 		err = nc.Flush()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if code, _, stderr := call(t, noEnv, "restore", "--replace", file, "--data-dir", dir); code != exitDone {
 		t.Fatal(stderr)
 	}

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // between starts a proxy in front of a gateway. The proxy does not forward requests for
@@ -22,9 +24,7 @@ import (
 func between(t *testing.T, p *program, answer func(w http.ResponseWriter, r *http.Request) bool) (server string) {
 	t.Helper()
 	target, err := url.Parse(p.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	transport := &http.Transport{DisableKeepAlives: true}
 	proxy.Transport = transport
@@ -66,17 +66,11 @@ type relay struct {
 func newRelay(t *testing.T) *relay {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	syscall.CloseOnExec(socket)
-	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
 	name, err := syscall.Getsockname(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	r := &relay{addr: fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port), socket: socket, conns: map[net.Conn]bool{}}
 	t.Cleanup(r.close)
 	return r
@@ -91,15 +85,11 @@ func (r *relay) open(t *testing.T, target string) {
 	if r.ln != nil {
 		return
 	}
-	if err := syscall.Listen(r.socket, 128); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, syscall.Listen(r.socket, 128))
 	file := os.NewFile(uintptr(r.socket), "relay")
 	defer file.Close()
 	ln, err := net.FileListener(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	r.ln = ln
 	r.all.Go(r.accept)
 }

@@ -280,9 +280,7 @@ func TestWhereThePoolComesFrom(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":3}`, 200, "")
 	file := filepath.Join(t.TempDir(), "pool")
-	if err := os.WriteFile(file, []byte(pool+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(file, []byte(pool+"\n"), 0o600))
 	for _, c := range []struct {
 		name, stdin string
 		env         map[string]string

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // process is a program that a file below deploy runs, with its environment.
@@ -58,9 +60,7 @@ func merged(one, other map[string]string) map[string]string {
 func readDeploy(t *testing.T, name string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("deploy", filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return string(content)
 }
 

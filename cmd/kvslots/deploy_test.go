@@ -118,9 +118,7 @@ func TestDockerfile(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	module, err := modfile.ParseLax("go.mod", []byte(readDocument(t, "go.mod")), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if !strings.HasPrefix(module.Go.Version, d.goVersion+".") {
 		t.Errorf("the image is built with Go %s, and go.mod asks for %s", d.goVersion, module.Go.Version)
 	}
@@ -236,9 +234,7 @@ func TestComposeCluster(t *testing.T) {
 		t.Setenv(name, password.ReplaceAllString(value, "12e4hunter2-$1"))
 	}
 	configured, err := server.ProcessConfigFile("deploy/compose/nats.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if configured.ServerName != "nats-1" || len(configured.Routes) != 3 || !configured.JetStream {
 		t.Errorf("%+v", configured)
 	}

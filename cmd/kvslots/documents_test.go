@@ -17,6 +17,8 @@ import (
 	"unicode"
 
 	"golang.org/x/mod/modfile"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // document is a Markdown file of the module. Its name is relative to the module.
@@ -57,17 +59,13 @@ func walkModule(t *testing.T, visit func(name string) error) {
 		}
 		return visit(filepath.ToSlash(relative))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 }
 
 func readDocument(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(moduleRoot, filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return string(text)
 }
 
@@ -200,9 +198,7 @@ func TestDocumentConstants(t *testing.T) {
 			}
 			for i, value := range spec.Values {
 				var text strings.Builder
-				if err := format.Node(&text, token.NewFileSet(), value); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, format.Node(&text, token.NewFileSet(), value))
 				values[path.Base(path.Dir(file.name))+"."+spec.Names[i].Name] = text.String()
 			}
 			return true
@@ -250,9 +246,7 @@ var nested = []string{"bench/compare", "gateway/codegen", "gateway/observability
 func requirements(t *testing.T, dir string) (versions map[string]string, direct []string) {
 	t.Helper()
 	file, err := modfile.ParseLax("go.mod", []byte(readDocument(t, path.Join(dir, "go.mod"))), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	versions = map[string]string{}
 	for _, r := range file.Require {
 		versions[r.Mod.Path] = r.Mod.Version

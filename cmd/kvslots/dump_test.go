@@ -74,17 +74,13 @@ var (
 // A dump of a Go program that borrows, renews and waits shows no bytes of ids.
 func TestDumpOfStore(t *testing.T) {
 	store, err := natsstore.Open(t.Context(), kvslotstest.Start(t, "").Connect(), kvslots.Config{Logger: logtest.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer store.Close(context.Background())
 	if _, err := store.Register(t.Context(), waitingPool, 1); err != nil {
 		t.Fatal(err)
 	}
 	lease, err := store.Borrow(t.Context(), waitingPool, time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
@@ -125,9 +121,7 @@ func TestDumpOfProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		lease, err := over.Borrow(t.Context(), pool, time.Minute, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		leases[pool] = lease.ID()
 	}
 	go over.Borrow(t.Context(), waitingPool, time.Minute, time.Minute)
@@ -159,9 +153,7 @@ func TestDumpOfProgram(t *testing.T) {
 // quit ends a process with SIGQUIT and returns what it wrote.
 func quit(t *testing.T, process *exec.Cmd, logs *logs) string {
 	t.Helper()
-	if err := process.Process.Signal(syscall.SIGQUIT); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, process.Process.Signal(syscall.SIGQUIT))
 	_ = process.Wait()                                      // the exit code is looked at instead
 	if code := process.ProcessState.ExitCode(); code != 2 { // as of every Go program
 		t.Errorf("exit code %d", code)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // A gateway whose embedded server fails answers pending requests and ends, though the server
@@ -23,9 +25,7 @@ func TestFailedDisk(t *testing.T) {
 	p.eventually(t, "/l/"+pool, `"waiting":1`)
 	// A device file cannot be flushed.
 	index := filepath.Join(dir, "jetstream", "KVSLOTS", "streams", "KV_kvslots", "msgs", "index.db")
-	if err := os.Symlink("/dev/null", index); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.Symlink("/dev/null", index))
 	if code := <-waiting; code != 503 {
 		t.Errorf("a waiting request is answered %d", code)
 	}
@@ -41,8 +41,6 @@ func TestFailedDisk(t *testing.T) {
 func (p *program) logged(t *testing.T, message string) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339Nano, p.logs.waitFor(t, message)["time"].(string))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return at
 }

@@ -13,15 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // makePipe makes a pipe to which nothing writes. A reader that waits for a writer gets an
 // end of file at the end of the test.
 func makePipe(t *testing.T, path string) {
 	t.Helper()
-	if err := unix.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, unix.Mkfifo(path, 0o600))
 	t.Cleanup(func() {
 		if writer, err := os.OpenFile(path, os.O_RDWR, 0); err == nil {
 			writer.Close()
@@ -128,9 +127,7 @@ func (m *mounted) change(write func(dir string), names ...string) {
 func TestPipesAreNotReadAgain(t *testing.T) {
 	token := func(text string) func(dir string) {
 		return func(dir string) {
-			if err := os.WriteFile(filepath.Join(dir, "token"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, os.WriteFile(filepath.Join(dir, "token"), []byte(text), 0o600))
 		}
 	}
 	pipe := func(dir string) { makePipe(t, filepath.Join(dir, "token")) }
@@ -177,9 +174,7 @@ func TestWritableSecrets(t *testing.T) {
 		{settings.TokenFileFlag, secretToken, 0o606, true}, {settings.TokenFileFlag, secretToken, 0o444, false},
 	} {
 		file := writeFile(t, "settings.yaml", c.content)
-		if err := os.Chmod(file, c.mode); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, os.Chmod(file, c.mode))
 		p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--"+c.flag, file)
 		if text := p.logs.String(); strings.Contains(text, warning) != c.warns || c.warns && !strings.Contains(text, `"flag":"`+c.flag+`"`) {
 			t.Errorf("--%s %#o: logged\n%s", c.flag, c.mode, text)

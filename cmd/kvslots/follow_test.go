@@ -14,6 +14,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/client/natsclient"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // Over NATS the command ends at once when another client has ended its lease, long before the
@@ -47,9 +48,7 @@ func TestNamedAreFollowed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			from, err := dial(&settings.Gateway{NATS: settings.NATS{URL: url}}, io.Discard)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			in := &ownSession{from: from}
 			var members []member
 			for range 2 {
@@ -58,12 +57,8 @@ func TestNamedAreFollowed(t *testing.T) {
 			h := newSeveral(members)
 			defer h.close()
 			lease, err := h.Borrow(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := end(members[1].(*named)); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
+			kvslotstest.Must(t, end(members[1].(*named)))
 			<-lease.Done()
 		})
 	}

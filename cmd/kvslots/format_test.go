@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -63,9 +64,7 @@ func TestOtherFormat(t *testing.T) {
 func changeBucket(t *testing.T, dir string, change func(*jetstream.StreamConfig)) {
 	t.Helper()
 	srv, err := natsembed.Start(t.Context(), natsembed.Config{DataDir: dir, Sync: natsembed.SyncInterval, Logger: logtest.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer func() {
 		if err := srv.Close(); err != nil {
 			t.Error(err)
@@ -73,18 +72,12 @@ func changeBucket(t *testing.T, dir string, change func(*jetstream.StreamConfig)
 		logtest.SearchDir(dir)
 	}()
 	nc, err := srv.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	stream, err := js.Stream(t.Context(), "KV_kvslots")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	s := stream.CachedInfo().Config
 	change(&s)
 	if _, err := js.UpdateStream(t.Context(), s); err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // On a disk that is nearly full the gateway lends nothing and answers 507, says why, and takes
@@ -53,9 +55,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	p.eventually(t, "/ready", "no space left on device")
 	p.want(t, "POST", "/l/"+pool+"/return", leases[1], 502, "")
-	if err := os.Remove(filepath.Join(mount, "balloon")); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.Remove(filepath.Join(mount, "balloon")))
 	p.eventually(t, "/ready", `"status":"ready"`)
 	p.logs.waitFor(t, "ready again")
 	for _, lease := range leases[2:] {
@@ -70,13 +70,9 @@ const another = "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a02"
 func inflate(t *testing.T, mount string, left int64) {
 	t.Helper()
 	var disk unix.Statfs_t
-	if err := unix.Statfs(mount, &disk); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, unix.Statfs(mount, &disk))
 	f, err := os.OpenFile(filepath.Join(mount, "balloon"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer f.Close()
 	_, _ = f.Write(make([]byte, max(0, int64(disk.Bavail)*disk.Bsize-left))) // as much as there is room for
 	if left == 0 {

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 const (
@@ -173,9 +175,7 @@ func TestTopLevel(t *testing.T) {
 		"kvslots-data": true, "bin": true, // left by make; ignored by git
 	}
 	entries, err := os.ReadDir(moduleRoot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for _, entry := range entries {
 		if name := entry.Name(); !known[name] && !strings.HasPrefix(name, ".") {
 			t.Errorf("%s does not belong at the top level", name)
@@ -210,17 +210,13 @@ func sources(t *testing.T) []source {
 		found = append(found, source{filepath.ToSlash(relative), tree})
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return found
 }
 
 func importPath(t *testing.T, spec *ast.ImportSpec) string {
 	t.Helper()
 	imported, err := strconv.Unquote(spec.Path.Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return imported
 }

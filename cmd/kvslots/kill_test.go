@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // After kill -9 while a hundred clients borrow, no acknowledged lease is missing, no
@@ -25,9 +27,7 @@ func TestKilledUnderLoad(t *testing.T) {
 		running.Go(crowd.client)
 	}
 	crowd.waitFor(t, acknowledged)
-	if err := process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, process.Process.Kill())
 	process.Wait()
 	running.Wait()
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nkeys"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -21,19 +22,13 @@ import (
 func (s *secrets) addKey(t *testing.T, file string) {
 	t.Helper()
 	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	var raw []byte
 	if block, _ := pem.Decode(content); block != nil {
 		key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		raw, err = key.(*ecdsa.PrivateKey).Bytes()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 	} else if _, raw, err = nkeys.DecodeSeed(content); err != nil {
 		t.Fatal(err)
 	}
@@ -108,9 +103,7 @@ func TestSecretsOfCommands(t *testing.T) {
 		"--nats-addr", "127.0.0.1:0", "--nats-tls-cert", cert, "--nats-tls-key", key, "--nats-nkeys", public)
 	p.url = "https" + strings.TrimPrefix(p.url, "http")
 	pair, err := tls.LoadX509KeyPair(ours, oursKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	p.tls = trusting(t, cert)
 	p.tls.Certificates = []tls.Certificate{pair}
 	overHTTP := map[string]string{

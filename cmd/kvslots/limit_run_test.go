@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/cosmo"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -37,9 +38,7 @@ func TestLimitRun(t *testing.T) {
 	wantCall(t, 0, `\{"slot":"mail/0","number":0,"revision":[0-9]+\}`+"\nhi\n", "", sh(`echo hi`, "--json")...)
 	wantCall(t, 127, "", `kvslots: .*no-such-command.*not found.*\n`, append(limit("run", "mail"), "--", "no-such-command")...)
 	file := filepath.Join(t.TempDir(), "data")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(file, nil, 0o600))
 	wantCall(t, 126, "", `kvslots: .*permission denied\n`, append(limit("run", "mail"), "--", file)...)
 	wantCall(t, 2, "", "kvslots: key must be .*\n", append(limit("run", "m.*"), "--", "true")...)
 	wantNoneHeld()
@@ -72,9 +71,7 @@ func TestLimitRunWaits(t *testing.T) {
 		defer close(waiting)
 		wantCall(t, 0, "second\n", "", append(limit("run", "mail", "--wait", "1m"), "--", "echo", "second")...)
 	}()
-	if err := os.WriteFile(end, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(end, nil, 0o600))
 	<-done
 	<-waiting
 }
@@ -93,13 +90,9 @@ func TestLimitRunEndsBeforeItsDuration(t *testing.T) {
 			nc, limit := onLimits(t)
 			wantCall(t, 0, "", "", limit("list")...)
 			js, err := jetstream.New(nc)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			stream, err := js.Stream(t.Context(), "KV_"+cosmo.DefaultBucket)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			var out string
 			done := make(chan struct{})
 			go func() {
@@ -134,9 +127,7 @@ func TestLimitRunPassesSignals(t *testing.T) {
 	process := self(t, out, append(limit("run", "mail"), "--", "/bin/sh", "-c",
 		`trap 'echo got INT; exit 9' INT; trap 'echo got TERM' TERM; echo ready; while :; do sleep 0.05; done`)...)
 	waitFor(t, func() bool { return strings.Contains(out.String(), "ready") })
-	if err := process.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, process.Process.Signal(syscall.SIGINT))
 	_ = process.Wait()
 	if code := process.ProcessState.ExitCode(); code != 9 || strings.Contains(out.String(), "got TERM") {
 		t.Errorf("exit code %d:\n%s", code, out)
@@ -145,20 +136,14 @@ func TestLimitRunPassesSignals(t *testing.T) {
 
 	acquireAsRuby(t, nc, "mail/0", "ruby")
 	requests, err := nc.SubscribeSync("$KV.cosmo_jobs_limits.>")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
+	kvslotstest.Must(t, nc.Flush())
 	out = newLogs()
 	process = self(t, out, append(limit("run", "mail", "--wait", "50s"), "--", "echo", "ran")...)
 	if _, err := requests.NextMsgWithContext(t.Context()); err != nil { // it waits
 		t.Fatal(err)
 	}
-	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
 	_ = process.Wait()
 	if code := process.ProcessState.ExitCode(); code != 128+15 || strings.Contains(out.String(), "ran") {
 		t.Errorf("exit code %d:\n%s", code, out)
@@ -179,13 +164,9 @@ func TestLimitRunGivesUpTheRelease(t *testing.T) {
 	url, cut := throughWire(t, url)
 	nc := connectNATS(t, url)
 	limiter, err := cosmo.New(t.Context(), nc, cosmo.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	slot, err := limiter.Acquire(t.Context(), "mail", "j", 1, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	cut()
 	ctx, signalled := context.WithCancel(t.Context())
 	signalled()
@@ -210,9 +191,7 @@ func TestLimitRunWithoutNATSAtTheEnd(t *testing.T) {
 	go func() { code <- run(t.Context(), args, strings.NewReader(""), out, errs, noEnv) }()
 	waitFor(t, func() bool { return out.String() == "ready\n" })
 	cut()
-	if err := os.WriteFile(end, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(end, nil, 0o600))
 	if got := <-code; got != 5 || !strings.HasPrefix(errs.String(), "kvslots: the slot was not returned, and is free when its lease ends: ") {
 		t.Errorf("exit code %d, stderr %q", got, errs)
 	}

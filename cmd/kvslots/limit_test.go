@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/cosmo"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // onLimits starts a NATS with JetStream. args returns the arguments of a limit command that
@@ -91,9 +92,7 @@ func TestLimitReleaseByRevision(t *testing.T) {
 func TestLimitReplicas(t *testing.T) {
 	nc, limit := onLimits(t)
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	wantCall(t, 1, "", "kvslots: .*replicas.*\n", limit("acquire", "mail", "--jid", "j", "--replicas", "3")...) // on one server
 	if _, err := js.Stream(t.Context(), "KV_"+cosmo.DefaultBucket); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		t.Errorf("the bucket: %v", err)
@@ -105,9 +104,7 @@ func TestLimitReplicas(t *testing.T) {
 func TestLimitRefusesUnsafeBuckets(t *testing.T) {
 	nc, limit := onLimits(t)
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "aging", TTL: time.Minute, LimitMarkerTTL: time.Minute}); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/client/natsclient"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -66,9 +67,7 @@ func TestLockCommandConflict(t *testing.T) {
 			wantCall(t, 9, "", "", taken("-n", "-q", "-E", "9")...)
 		}
 		waiter, code := start(t, underName(transport, `echo ran`, "lock", "nightly")...)
-		if err := syscall.Rmdir(end); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, syscall.Rmdir(end))
 		releaseLock()
 		releaseSem()
 		if got := <-code; got != 0 || waiter.String() != "ran\n" {
@@ -114,14 +113,10 @@ func TestLockCommandLosesTheGateways(t *testing.T) {
 	cut()
 	c := natsclient.New(connectNATS(t, direct), client.Config{})
 	session, err := kvslots.NewSession(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer session.Close(t.Context())
 	other := session.Mutex("nightly")
-	if err := other.Lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, other.Lock(t.Context()))
 	free := time.Now()
 	if got := <-code; got != exitLost {
 		t.Errorf("exit code %d", got)
@@ -156,9 +151,7 @@ func TestLockCommandHandsOver(t *testing.T) {
 			for i := range handovers {
 				waiter, next, nextEnd := lock(i + 1)
 				gateways[0].eventually(t, "/v1/stats", `"waiters":1`)
-				if err := os.WriteFile(end, nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, os.WriteFile(end, nil, 0o600))
 				if got := <-code; got != 0 {
 					t.Fatalf("exit code %d:\n%s", got, holder)
 				}
@@ -166,9 +159,7 @@ func TestLockCommandHandsOver(t *testing.T) {
 				took = append(took, lastSign(waiter.String()).Sub(lastSign(holder.String())))
 				holder, code, end = waiter, next, nextEnd
 			}
-			if err := os.WriteFile(end, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, os.WriteFile(end, nil, 0o600))
 			<-code
 			slices.Sort(took)
 			if took[0] < 0 {
@@ -240,9 +231,7 @@ func TestLockCommandKilled(t *testing.T) {
 	out := newLogs()
 	process := self(t, out, underName([]string{"--server", p.url}, `echo held; exec sleep 60`, "lock", "nightly", "--ttl", "3s")...)
 	waitFor(t, func() bool { return strings.Contains(out.String(), "held") })
-	if err := process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, process.Process.Kill())
 	_ = process.Wait()
 	wantCall(t, 0, "ran\n", "", underName([]string{"--server", p.url}, `echo ran`, "lock", "nightly", "-w", "1m")...)
 }

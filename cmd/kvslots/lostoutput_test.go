@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // What is taken, and cannot be told, is given back.
@@ -20,9 +22,7 @@ func TestLostOutput(t *testing.T) {
 	outputs := map[string]func() *os.File{
 		"a pipe without a reader": func() *os.File {
 			read, write, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			read.Close()
 			return write
 		},
@@ -30,9 +30,7 @@ func TestLostOutput(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err == nil {
 		outputs["a full disk"] = func() *os.File {
 			full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			return full
 		}
 	}
@@ -81,9 +79,7 @@ func TestNothingIsLeftOfAWait(t *testing.T) {
 					out := newLogs()
 					process := self(t, out, args...)
 					waitFor(t, func() bool { return readStats(t, p).waiting > before.waiting })
-					if err := process.Process.Signal(sig); err != nil {
-						t.Fatal(err)
-					}
+					kvslotstest.Must(t, process.Process.Signal(sig))
 					_ = process.Wait()
 					if code := process.ProcessState.ExitCode(); code != 128+int(sig) || strings.Contains(out.String(), "ran") {
 						t.Errorf("exit code %d:\n%s", code, out)
@@ -105,14 +101,10 @@ func readStats(t *testing.T, p *program) (l left) {
 		Connections int
 		Locks       []struct{ Waiters int }
 	}
-	if err := json.Unmarshal([]byte(body), &stats); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, json.Unmarshal([]byte(body), &stats))
 	_, body = p.ask(t, "GET", "/l/"+pool, "")
 	var state struct{ Waiting int }
-	if err := json.Unmarshal([]byte(body), &state); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, json.Unmarshal([]byte(body), &state))
 	l = left{state.Waiting, stats.Connections}
 	for _, lock := range stats.Locks {
 		l.waiting += lock.Waiters

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -36,9 +37,7 @@ func TestMain(m *testing.M) {
 func newProcess(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	process := exec.Command(path, args...)
 	process.Env = append(os.Environ(), asProgram+"=1")
 	return process
@@ -51,9 +50,7 @@ func startProcess(t *testing.T, process *exec.Cmd) {
 	caught := make(chan os.Signal, 1) // a child starts with the default of a caught signal
 	signal.Notify(caught, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 	defer signal.Stop(caught)
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, process.Start())
 	t.Cleanup(func() { process.Process.Kill() })
 }
 
@@ -63,9 +60,7 @@ var noEnv settings.Environment
 func writeFile(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 

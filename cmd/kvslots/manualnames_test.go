@@ -15,6 +15,7 @@ import (
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/gateway/openapitest"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // Names of the manuals.
@@ -116,9 +117,7 @@ func TestDocumentRoutes(t *testing.T) {
 func TestDocumentCodes(t *testing.T) {
 	manual := readDocument(t, httpManual)
 	var description any
-	if err := json.Unmarshal([]byte(readDocument(t, "gateway/openapi.json")), &description); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, json.Unmarshal([]byte(readDocument(t, "gateway/openapi.json")), &description))
 	codes := codesIn(description, "")
 	if len(codes) < 20 {
 		t.Fatalf("found only %d codes", len(codes))
@@ -157,9 +156,7 @@ func TestDocumentMetrics(t *testing.T) {
 	served := ""
 	for _, path := range []string{"/none", "/l/none", "/metrics"} { // errors are there once there is one
 		resp, err := http.Get(p.url + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		body, err := io.ReadAll(resp.Body)
 		if resp.Body.Close(); err != nil {
 			t.Fatal(err)
@@ -184,13 +181,9 @@ func TestDocumentMetrics(t *testing.T) {
 func TestDocumentSubjects(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
 	m, err := connectNATS(t, p.natsURL(t)).RequestWithContext(t.Context(), "$SRV.INFO.kvslots", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	var info micro.Info
-	if err := json.Unmarshal(m.Data, &info); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, json.Unmarshal(m.Data, &info))
 	manual := readDocument(t, natsManual)
 	served := map[string]bool{}
 	for _, endpoint := range info.Endpoints {

@@ -26,6 +26,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/client/natsclient"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // natsURL returns the URL of serve's NATS listener.
@@ -37,9 +38,7 @@ func (p *program) natsURL(t *testing.T) string {
 func connectNATS(t *testing.T, url string, opts ...nats.Option) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(url, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	return nc
 }
@@ -59,9 +58,7 @@ func TestServeOverNATS(t *testing.T) {
 		t.Fatal(err)
 	}
 	lease, err := c.Borrow(t.Context(), id, 30*time.Second, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 409, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	waited := make(chan error, 1)
@@ -154,9 +151,7 @@ func TestBorrowerDiesAtTheListener(t *testing.T) {
 	}
 	for range 20 {
 		held, err := c.Borrow(t.Context(), id, 10*time.Minute, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		dying := connectNATS(t, p.natsURL(t), nats.NoReconnect())
 		died := make(chan struct{})
 		go func() {
@@ -200,9 +195,7 @@ func TestServeOverTLS(t *testing.T) {
 	}
 
 	config, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: cert, KeyFile: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	_, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), TLS: true, TLSConfig: config})
 	external := startServe(t, noEnv, "--nats-url", url, "--nats-tls-ca", cert)
 	external.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
@@ -215,9 +208,7 @@ func TestServeOverTLS(t *testing.T) {
 func selfSigned(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		NotBefore:    time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -225,13 +216,9 @@ func selfSigned(t *testing.T) (cert, key string) {
 		IsCA:        true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	cert = writeFile(t, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
 	key = writeFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})))
 	return cert, key
@@ -289,9 +276,7 @@ func TestManualNATS(t *testing.T) {
 	}
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0")
 	conn, err := net.Dial("tcp", strings.TrimPrefix(p.natsURL(t), "nats://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer conn.Close()
 	lines := &natsLines{socket: bufio.NewScanner(conn)}
 	s := &session{}

@@ -6,26 +6,20 @@ import (
 	"testing"
 
 	"github.com/nats-io/nkeys"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // newNkey makes a user's nkey, with its seed in a file.
 func newNkey(t *testing.T) (pair nkeys.KeyPair, public, file string) {
 	t.Helper()
 	pair, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	public, err = pair.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	seed, err := pair.Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	file = filepath.Join(t.TempDir(), "seed")
-	if err := os.WriteFile(file, seed, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(file, seed, 0o600))
 	return pair, public, file
 }

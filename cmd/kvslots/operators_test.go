@@ -22,6 +22,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -265,9 +266,7 @@ func TestLongLists(t *testing.T) {
 	const n = 120
 	p, natsURL := startNATSTransport(t)
 	c, err := client.Dial(t.Context(), p.url, client.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer c.Close()
 	for range n {
 		if _, err := c.Register(t.Context(), uuid.New(), 1); err != nil {
@@ -400,9 +399,7 @@ func TestTokensFile(t *testing.T) {
 	if line := p.logs.waitFor(t, "an operator has taken a pool out of service"); line["operator"] != "ann" || line["pool_hash"] != hash {
 		t.Errorf("%v", line)
 	}
-	if err := os.WriteFile(file, []byte("ann admin another\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(file, []byte("ann admin another\n"), 0o600))
 	waitFor(t, func() bool {
 		code, _, _ := p.askWith(t, http.Header{"Authorization": {"Bearer another"}}, "GET", "/v1/pools", "")
 		return code == 200

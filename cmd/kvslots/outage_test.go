@@ -89,15 +89,11 @@ func (p *program) wantGuarded(t *testing.T, limit int) {
 	t.Helper()
 	for open := 0; ; open++ {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		defer conn.Close()
 		fmt.Fprint(conn, "GET /v1/stats HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: mine\r\n\r\n")
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if resp.StatusCode == http.StatusTooManyRequests {
 			return
 		}

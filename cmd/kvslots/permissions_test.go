@@ -31,9 +31,7 @@ func recommended(t *testing.T) (url string) {
 	t.Setenv("CHARGE", "hunter4")
 	users := strings.Replace(block[1], "users = [", "users = [{user: admin, password: hunter5}", 1)
 	options, err := server.ProcessConfigFile(writeFile(t, "nats.conf", "authorization {\n"+users+"}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	options.Host, options.Port, options.JetStream, options.StoreDir = "127.0.0.1", -1, true, t.TempDir()
 	_, url = runNATS(t, *options)
 	return url
@@ -60,9 +58,7 @@ func TestRecommendedPermissions(t *testing.T) {
 		t.Fatal(err)
 	}
 	session, _, err := client.CreateSession(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if _, err := client.Acquire(t.Context(), session, kvslots.Lock("deploy"), time.Minute, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -70,29 +66,17 @@ func TestRecommendedPermissions(t *testing.T) {
 
 	admin := connectNATS(t, url, nats.UserInfo("admin", "hunter5"))
 	js, err := admin.JetStream()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	bucket, err := js.KeyValue("kvslots")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	keys, err := bucket.Keys()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	seen, err := admin.SubscribeSync("$KV.kvslots.p.>")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := admin.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
+	kvslotstest.Must(t, admin.Flush())
 	for _, verb := range []string{"$SRV.PING", "$SRV.INFO.kvslots", "$SRV.STATS", "kvslots.inspect", "kvslots.session.create"} {
 		for _, reply := range append(prefixed("$KV.kvslots.", keys), "$JS.API.STREAM.PURGE.KV_kvslots", "$JS.API.STREAM.DELETE.KV_kvslots") {
-			if err := ann.PublishRequest(verb, reply, nil); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, ann.PublishRequest(verb, reply, nil))
 		}
 		// A subscription delivers its requests in order: when this one is answered,
 		// the earlier ones are, too.
@@ -102,15 +86,11 @@ func TestRecommendedPermissions(t *testing.T) {
 	}
 	p.want(t, "GET", "/l/"+pool, "", 200, `"count":1,"in_use":1`)
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 409, "")
-	if err := admin.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, admin.Flush())
 	if n, _, _ := seen.Pending(); n != 0 {
 		t.Errorf("%d entries were written", n)
 	}
-	if err := ann.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, ann.Flush())
 	file, env := filepath.Join(t.TempDir(), "kvslots.backup"), map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"}
 	for _, command := range [][]string{{"backup"}, {"restore", "--replace"}} {
 		if code, _, stderr := call(t, env, append(command, file, "--nats-url", url, "--nats-user", "kvslots")...); code != exitDone {
@@ -123,9 +103,7 @@ func TestRecommendedPermissions(t *testing.T) {
 		t.Errorf("the server complains of %v", err)
 	default:
 	}
-	if err := ann.Publish("kvslots.events.none.starts_over", nil); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, ann.Publish("kvslots.events.none.starts_over", nil))
 	if err := <-complaints; !errors.Is(err, nats.ErrPermissionViolation) { // ann may not forge events
 		t.Error(err)
 	}
@@ -182,9 +160,7 @@ func TestGatewayInboxesAreItsOwn(t *testing.T) {
 	if err == nil {
 		err = spy.Flush()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	p := startServe(t, noEnv, "--nats-url", url)
 	ann := natsclient.New(connectNATS(t, url, nats.CustomInboxPrefix("_INBOX_ann")), client.Config{})
 	id := uuid.MustParse(pool)
@@ -192,16 +168,12 @@ func TestGatewayInboxesAreItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	lease, err := ann.Borrow(t.Context(), id, time.Hour, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if _, err := lease.Return(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	p.want(t, "GET", "/l/"+pool, "", 200, `"count":1,"in_use":0`)
-	if err := spy.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, spy.Flush())
 	if m, err := seen.NextMsg(time.Millisecond); err == nil {
 		t.Errorf("the gateway is sent %q at %s %v", m.Data, m.Subject, m.Header)
 	}

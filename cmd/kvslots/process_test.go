@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // soak skips a test that takes long.
@@ -57,9 +59,7 @@ func (p *gatewayProcess) drainUntil(t *testing.T, until func()) {
 
 func (p *gatewayProcess) terminate(t *testing.T) {
 	t.Helper()
-	if err := p.process.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, p.process.Process.Signal(syscall.SIGTERM))
 }
 
 // wantStop waits for the end of the process.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 const recipes = "cmd/kvslots/RECIPES.md"
@@ -55,9 +57,7 @@ func main() {
 
 func recipe(ctx context.Context) error {
 ` + program + "}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	command := exec.Command("go", "run", file)
 	command.Dir = moduleRoot
 	return command
@@ -76,9 +76,7 @@ func pythonCommand(t *testing.T, program string) *exec.Cmd {
 		t.Skipf("there is no python3 of version 3.10 or later: %v", err)
 	}
 	sources, err := filepath.Abs(filepath.Join(moduleRoot, "kvslots/client/python/src"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	command := exec.Command(interpreter, "-W", "error", "-c", program)
 	command.Env = append(os.Environ(), "PYTHONPATH="+sources, "PYTHONDONTWRITEBYTECODE=1")
 	return command

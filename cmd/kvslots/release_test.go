@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go/micro"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // The version that the linker has set is the same wherever the program shows one.
@@ -29,9 +31,7 @@ func TestVersionIsTheSameEverywhere(t *testing.T) {
 	p.want(t, "GET", "/v1/openapi.json", "", 200, `"version":"v9.8.7-rc.1"`)
 	p.want(t, "GET", "/metrics", "", 200, `kvslots_build_info{goversion="`+runtime.Version()+`",version="v9.8.7-rc.1"} 1`)
 	m, err := connectNATS(t, p.natsURL(t)).RequestWithContext(t.Context(), "$SRV.PING.kvslots", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	var ping micro.Ping
 	if err := json.Unmarshal(m.Data, &ping); err != nil || ping.Version != "9.8.7-rc.1" {
 		t.Errorf("$SRV.PING answers %s, %v", m.Data, err)
@@ -62,14 +62,10 @@ func TestSoakRelease(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		content, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		sums[i] = string(content)
 		program, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if sum := sha256.Sum256(program); !strings.Contains(sums[i], hex.EncodeToString(sum[:])+"  "+name+"\n") {
 			t.Errorf("SHA256SUMS is\n%s", sums[i])
 		}

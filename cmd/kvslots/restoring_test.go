@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // Of several restores at once, each completes, or is refused because another one runs.
@@ -79,16 +81,12 @@ func TestServeWaitsForARestore(t *testing.T) {
 func interruptRestore(t *testing.T, url string) {
 	t.Helper()
 	js, err := jetstream.New(connectNATS(t, url))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "kvslots-restore", Subjects: []string{"_KVSLOTS.restore"}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := js.Publish(t.Context(), "_KVSLOTS.restore", []byte("_KVSLOTS.gone")); err != nil {
 		t.Fatal(err)
 	}
-	if err := js.DeleteStream(t.Context(), "KV_kvslots"); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, js.DeleteStream(t.Context(), "KV_kvslots"))
 }

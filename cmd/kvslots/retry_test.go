@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -51,9 +52,7 @@ func TestRunCommandReturnsAfterARestart(t *testing.T) {
 			way.cut()
 			p.stop()
 			p.exitCode(t)
-			if err := syscall.Rmdir(end); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, syscall.Rmdir(end))
 			waitFor(t, func() bool { return strings.Contains(out.String(), "trying to return the slot") })
 
 			again := startServe(t, noEnv, "--data-dir", dir, "--nats-addr", "127.0.0.1:0")
@@ -129,9 +128,7 @@ func TestRunCommandSecondSignalWhileReturning(t *testing.T) {
 	waitFor(t, func() bool { return strings.Contains(out.String(), "ready") })
 	send := func() {
 		t.Helper()
-		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
 	}
 	first := time.Now()
 	send()
@@ -362,9 +359,7 @@ func TestWaitIsInterrupted(t *testing.T) {
 			out := newLogs()
 			process := self(t, out, args...)
 			waitFor(t, func() bool { return strings.Contains(out.String(), "trying again") })
-			if err := process.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
 			_ = process.Wait()
 			if code := process.ProcessState.ExitCode(); code != 128+15 || strings.Contains(out.String(), pool) {
 				t.Errorf("exit code %d:\n%s", code, out)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 const otherPool = "11111111-2222-4333-8444-555555555555"
@@ -36,9 +38,7 @@ func TestSoakNothingComesBackAfterKill(t *testing.T) {
 	p.want(t, "DELETE", "/l/"+otherPool, "", 200, "")
 
 	time.Sleep(140 * time.Second) // markers go only with time
-	if err := process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, process.Process.Kill())
 	process.Wait()
 	_, p = serveProcess(t, args...)
 	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0,"available":2`)

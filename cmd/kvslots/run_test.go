@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -45,9 +46,7 @@ func TestRunCommand(t *testing.T) {
 			shell(transport, `echo hi`, "--json")...)
 		wantCall(t, 127, "", `kvslots: .*no-such-command.*not found.*\n`, append(append([]string{"run", pool}, transport...), "--", "no-such-command")...)
 		file := filepath.Join(t.TempDir(), "data")
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, os.WriteFile(file, nil, 0o600))
 		wantCall(t, 126, "", `kvslots: .*permission denied\n`, append(append([]string{"run", pool}, transport...), "--", file)...)
 		idle()
 
@@ -92,9 +91,7 @@ func TestRunCommandEndsBeforeItsLease(t *testing.T) {
 				shell([]string{"--server", older}, c.script, "--ttl", c.ttl, "--kill-after", c.killAfter, "--json")...)
 			ended := lastSign(out)
 			var lease leaseAnswer
-			if err := json.NewDecoder(strings.NewReader(out)).Decode(&lease); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, json.NewDecoder(strings.NewReader(out)).Decode(&lease))
 			// expires_at_unix is rounded down to whole seconds, so this check is strict.
 			if end := time.Unix(lease.ExpiresAtUnix+1, 0); !ended.Before(end) {
 				t.Errorf("ended at %s, its lease at %s", ended, end)
@@ -199,9 +196,7 @@ func lastSign(output string) time.Time {
 func throughWire(t *testing.T, natsURL string) (through string, cut func()) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	carry := func(to, from net.Conn) {
@@ -279,9 +274,7 @@ func TestRunCommandPassesSignals(t *testing.T) {
 			script := `trap 'echo got ` + name + `; exit 9' ` + name + `; echo ready; while :; do sleep 0.05; done`
 			process := self(t, out, shell([]string{"--server", p.url}, script)...)
 			waitFor(t, func() bool { return strings.Contains(out.String(), "ready") })
-			if err := process.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, process.Process.Signal(sig))
 			_ = process.Wait()
 			if code := process.ProcessState.ExitCode(); code != 9 || !strings.Contains(out.String(), "got "+name) {
 				t.Errorf("exit code %d:\n%s", code, out)
@@ -306,9 +299,7 @@ func TestRunCommandIgnoresIgnoredSignals(t *testing.T) {
 			startProcess(t, process)
 			send := func(sig syscall.Signal) {
 				t.Helper()
-				if err := process.Process.Signal(sig); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, process.Process.Signal(sig))
 			}
 			p.waitForState(t, `"waiting":1`)
 			send(sig)
@@ -336,9 +327,7 @@ func TestRunCommandSignalledWhileWaiting(t *testing.T) {
 		out := newLogs()
 		process := self(t, out, args...)
 		p.waitForState(t, `"waiting":1`)
-		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
 		_ = process.Wait()
 		if code := process.ProcessState.ExitCode(); code != 128+15 || strings.Contains(out.String(), "ran") {
 			t.Errorf("%s: exit code %d:\n%s", args[0], code, out)
@@ -378,9 +367,7 @@ func TestRunCommandKilled(t *testing.T) {
 			out := newLogs()
 			process := self(t, out, append([]string{"lock", strings.ReplaceAll(name, " ", "-"), "--server", p.url}, command...)...)
 			waitFor(t, func() bool { return childPID.MatchString(out.String()) })
-			if err := process.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, process.Process.Kill())
 			_ = process.Wait()
 			var pid int
 			fmt.Sscan(childPID.FindStringSubmatch(out.String())[1], &pid)

@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // rpc returns an envelope that calls a function with the options of a lock.
@@ -30,9 +32,7 @@ const lockStatus = "urn:cline:forrst:ext:atomic-lock:fn:status"
 func serveFunction(t *testing.T, url, name string, handler nats.MsgHandler, opts ...nats.Option) {
 	t.Helper()
 	nc, err := nats.Connect(url, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	_, err = nc.Subscribe("forrst.fn."+name, handler)
 	if err = errors.Join(err, nc.Flush(), nc.LastError()); err != nil {
@@ -48,13 +48,9 @@ const lock30 = `{"key":"k","ttl":{"value":30,"unit":"second"}}`
 // if the listener needs none.
 func TestFunctionsConnect(t *testing.T) {
 	pair, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	key, err := pair.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for name, c := range map[string]struct {
 		env    map[string]string
 		args   []string
@@ -111,9 +107,7 @@ func TestGatewaysShareFunctionsLocks(t *testing.T) {
 		t.Errorf("%s", stats)
 	}
 	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer nc.Close()
 	reply, err := nc.RequestWithContext(t.Context(), "kvslots.rpc", []byte(rpc("a.b", `{}`, lock30)))
 	if err != nil || reply.Header.Get("Nats-Service-Error") != "LOCK_ACQUISITION_FAILED" || reply.Header.Get("Nats-Service-Error-Code") != "423" ||
@@ -154,9 +148,7 @@ func wantCancelled(t *testing.T, nc *nats.Conn, p *program) {
 	}
 	cancellation := nats.NewMsg("kvslots.cancel")
 	cancellation.Header = m.Header
-	if err := nc.PublishMsg(cancellation); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, nc.PublishMsg(cancellation))
 	if reply := <-answered; reply != nil && reply.Header.Get("Nats-Service-Error-Code") != "499" {
 		t.Errorf("%+v", reply)
 	}
@@ -175,14 +167,10 @@ func TestLargeAnswerOverNATS(t *testing.T) {
 	url := p.logs.waitFor(t, "listening")["nats"].(string)
 	serveFunction(t, url, "a.b", func(m *nats.Msg) { _ = m.Respond([]byte(`"` + strings.Repeat("x", 128<<10-10) + `"`)) })
 	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer nc.Close()
 	reply, err := nc.RequestWithContext(t.Context(), "kvslots.rpc", []byte(rpc("a.b", `{}`, "")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if !strings.Contains(string(reply.Data), "larger than a NATS message") {
 		t.Errorf("%.200s", reply.Data)
 	}
@@ -200,9 +188,7 @@ func TestDrainCutsFunctionsShort(t *testing.T) {
 	entered := make(chan struct{}, 2)
 	serveFunction(t, url, "a.b", func(*nats.Msg) { entered <- struct{}{} })
 	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer nc.Close()
 	answers := make(chan string, 2)
 	go func() {
@@ -219,9 +205,7 @@ func TestDrainCutsFunctionsShort(t *testing.T) {
 	}()
 	<-entered
 	<-entered
-	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
 	for range 2 {
 		if got := <-answers; !strings.HasPrefix(got, "503 ") || !strings.Contains(got, `"UNAVAILABLE"`) || !strings.Contains(got, `"owner":`) {
 			t.Errorf("%s", got)
@@ -255,9 +239,7 @@ func TestDrainWaitsForFunctions(t *testing.T) {
 	for stats := ""; !strings.Contains(stats, `"waiters":1`); {
 		_, stats = p.ask(t, "GET", "/v1/stats", "")
 	}
-	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
 	if got := <-waiting; !strings.HasPrefix(got, "503 ") || !strings.Contains(got, `"UNAVAILABLE"`) {
 		t.Errorf("the waiter got %s", got)
 	}

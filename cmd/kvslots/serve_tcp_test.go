@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // lineConn is a connection at --tcp-addr.
@@ -21,9 +23,7 @@ type lineConn struct {
 func (p *program) dialTCP(t *testing.T, dial func(addr string) (net.Conn, error)) *lineConn {
 	t.Helper()
 	conn, err := dial(p.logs.waitFor(t, "listening")["tcp"].(string))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return &lineConn{conn, bufio.NewReader(conn)}
 }
@@ -96,9 +96,7 @@ func TestServeTCPWithTLS(t *testing.T) {
 
 func TestServeTCPOnAUsedAddress(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer ln.Close()
 	p := runServe(t, noEnv, "--data-dir", t.TempDir(), "--tcp-addr", ln.Addr().String())
 	if got := p.exitCode(t); got != exitFailed || !strings.Contains(p.logs.String(), "TCP: listen") {

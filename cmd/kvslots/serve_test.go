@@ -231,9 +231,7 @@ func TestStoppedBeforeItHasStarted(t *testing.T) {
 
 func TestServeFails(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer taken.Close()
 	dir := t.TempDir()
 	startServe(t, noEnv, "--data-dir", dir)
@@ -273,9 +271,7 @@ func TestServeFailsWhenNothingCanBeFlushed(t *testing.T) {
 	if err != nil || len(kept) != 1 {
 		t.Fatalf("%v, %v", kept, err)
 	}
-	if err := errors.Join(os.Remove(kept[0]), os.WriteFile(kept[0], nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(os.Remove(kept[0]), os.WriteFile(kept[0], nil, 0o600)))
 	second := runServe(t, noEnv, "--data-dir", dir)
 	if code := second.exitCode(t); code != exitFailed {
 		t.Errorf("exit code %d", code)
@@ -325,9 +321,7 @@ func runNATS(t *testing.T, options server.Options) (*server.Server, string) {
 	t.Helper()
 	options.NoLog, options.NoSigs = true, true
 	srv, err := server.NewServer(&options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	srv.Start()
 	t.Cleanup(func() {
 		srv.Shutdown()

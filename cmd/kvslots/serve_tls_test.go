@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // startTLS runs serve with TLS.
@@ -58,15 +60,9 @@ func TestServeAsksForClientCertificates(t *testing.T) {
 func replace(t *testing.T, name, with string) {
 	t.Helper()
 	content, err := os.ReadFile(with)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name+".new", content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
+	kvslotstest.Must(t, os.WriteFile(name+".new", content, 0o600))
+	kvslotstest.Must(t, os.Rename(name+".new", name))
 }
 
 // SIGHUP replaces the certificate. Connections that were made before continue.
@@ -76,9 +72,7 @@ func TestCertificatesAreReloaded(t *testing.T) {
 	p := startTLS(t, "--tls-cert", cert, "--tls-key", key)
 	addr := strings.TrimPrefix(p.url, "https://")
 	conn, err := tls.Dial("tcp", addr, trusting(t, cert))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer conn.Close()
 	answers := bufio.NewReader(conn)
 	ask := func() {
@@ -97,9 +91,7 @@ func TestCertificatesAreReloaded(t *testing.T) {
 	hangUp(t)
 	p.logs.waitFor(t, "reloaded")
 	fresh, err := tls.Dial("tcp", addr, trustsNew)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	fresh.Close()
 	ask()
 }
@@ -108,20 +100,14 @@ func TestCertificatesAreReloaded(t *testing.T) {
 func hangUp(t *testing.T) {
 	t.Helper()
 	this, err := os.FindProcess(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := this.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
+	kvslotstest.Must(t, this.Signal(syscall.SIGHUP))
 }
 
 func trusting(t *testing.T, cert string) *tls.Config {
 	t.Helper()
 	content, err := os.ReadFile(cert)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(content)
 	return &tls.Config{RootCAs: pool}
@@ -177,9 +163,7 @@ func TestServeRefusesToBeOpen(t *testing.T) {
 	} {
 		p := startServe(t, noEnv, append([]string{"--data-dir", t.TempDir(), "--http-addr", "0.0.0.0:0"}, args...)...)
 		conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		conn.Close()
 		p.stop()
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // Every client command tries several servers in turn.
@@ -46,9 +48,7 @@ func TestRunCommandAtAnotherGateway(t *testing.T) {
 	one.stop()
 	one.exitCode(t)
 	other.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":1,"wait":10}`, 409, "") // longer than the lease would last
-	if err := os.WriteFile(end, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(end, nil, 0o600))
 	if got := <-code; got != 5 {
 		t.Errorf("exit code %d:\n%s", got, out)
 	}

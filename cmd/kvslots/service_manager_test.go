@@ -26,9 +26,7 @@ type notifySocket struct {
 func newNotifySocket(t *testing.T, name string) notifySocket {
 	t.Helper()
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return notifySocket{conn, name}
 }
@@ -36,9 +34,7 @@ func newNotifySocket(t *testing.T, name string) notifySocket {
 func socketFile(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "kvslots") // t.TempDir is longer than a socket's name may be
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return filepath.Join(dir, "notify")
 }
@@ -104,28 +100,20 @@ func TestServiceManagerReloads(t *testing.T) {
 	s.want(t, "READY=1")
 	hangUp := func(times int) {
 		t.Helper()
-		if err := process.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, process.Process.Signal(syscall.SIGHUP))
 		lines.Await(t, func(text string) bool { return strings.Count(text, "SIGHUP") == times })
 	}
 	hangUp(1)
 	if told := s.want(t, "READY=1"); !slices.Equal(told, []string{"RELOADING=1", "READY=1"}) {
 		t.Errorf("told %q", told)
 	}
-	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
 	s.want(t, "STOPPING=1")
 	hangUp(2)
-	if err := process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, process.Process.Kill())
 	process.Wait()
 	end, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: s.name, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer end.Close()
 	if _, err := end.Write([]byte("END=1")); err != nil {
 		t.Fatal(err)

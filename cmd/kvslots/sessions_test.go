@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // The flags apply to /v1.
@@ -50,9 +52,7 @@ func TestServeShares(t *testing.T) {
 	create := func() (session string) {
 		t.Helper()
 		m, err := nc.RequestWithContext(t.Context(), "kvslots.session.create", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		var created struct {
 			ID string `json:"session_id"`
 		}

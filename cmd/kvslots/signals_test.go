@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // serveProcess runs serve in a process of its own.
@@ -34,9 +36,7 @@ func TestSignals(t *testing.T) {
 
 	const taken = "the drain is cut short"
 	for sent := 2; !strings.Contains(p.logs.String(), taken); sent++ {
-		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
 		// The test sends the next signal only after the process has logged this one,
 		// so the process never gets a signal that it does not handle.
 		p.logs.Await(t, func(text string) bool {
@@ -59,13 +59,9 @@ func drainDespiteTwo(t *testing.T) (*exec.Cmd, *program) {
 	for {
 		process, p := serveProcess(t, "--data-dir", t.TempDir(), "--drain-wait", "1h")
 		began := time.Now()
-		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
 		p.logs.waitFor(t, "draining") // otherwise the kernel could merge the signals
-		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
 		logged := p.logs.Await(t, func(text string) bool {
 			return strings.Contains(text, "signal ignored") || strings.Contains(text, "stopped")
 		})
@@ -85,9 +81,7 @@ func TestKilled(t *testing.T) {
 	process, p := serveProcess(t, "--data-dir", dir)
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":600}`, 200, "")
-	if err := process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, process.Process.Kill())
 	process.Wait()
 
 	again := startServe(t, noEnv, "--data-dir", dir)

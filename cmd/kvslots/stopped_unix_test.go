@@ -30,15 +30,11 @@ func TestRequestsThatAStoppedGatewayFinds(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	gateway := startGateway(t, "--nats-url", srv.ClientURL())
 	other, err := natsstore.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() { _ = other.Close(context.Background()) })
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 	}
 	newSession := func() string {
 		id, _, err := other.CreateSession(t.Context(), kvslots.WithIdle(10*time.Minute))
@@ -141,13 +137,9 @@ func waitBody(session, key string) []byte {
 func answered(t *testing.T, nc *nats.Conn, endpoint string) int {
 	t.Helper()
 	m, err := nc.RequestWithContext(t.Context(), "$SRV.STATS.kvslots", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	var all micro.Stats
-	if err := json.Unmarshal(m.Data, &all); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, json.Unmarshal(m.Data, &all))
 	for _, e := range all.Endpoints {
 		var data struct{ Answered int }
 		if e.Name == endpoint && json.Unmarshal(e.Data, &data) == nil {

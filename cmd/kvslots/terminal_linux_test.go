@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -29,20 +30,12 @@ func onTerminal(t *testing.T, args ...string) (*exec.Cmd, *terminal) {
 	if err != nil {
 		t.Skip("no pseudo-terminals here: ", err)
 	}
-	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0))
 	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 132}); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
+	kvslotstest.Must(t, unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 132}))
 	theirs, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer theirs.Close()
 	process := newProcess(t, args...)
 	process.Stdin, process.Stdout, process.Stderr = theirs, theirs, theirs
@@ -99,14 +92,10 @@ func TestRunCommandStops(t *testing.T) {
 	}{
 		{syscall.SIGTSTP, true}, {syscall.SIGCONT, false}, {syscall.SIGTSTP, true}, {syscall.SIGCONT, false},
 	} {
-		if err := process.Process.Signal(step.signal); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, process.Process.Signal(step.signal))
 		waitFor(t, func() bool { return isStopped(t, ours) == step.stopped && isStopped(t, command) == step.stopped })
 	}
-	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
 	_ = process.Wait()
 	if code := process.ProcessState.ExitCode(); code != 128+15 {
 		t.Errorf("exit code %d", code)
@@ -142,9 +131,7 @@ func TestTopAtATerminal(t *testing.T) {
 func isStopped(t *testing.T, pid int) bool {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	_, state, _ := strings.Cut(string(stat), ") ")
 	return strings.HasPrefix(state, "T")
 }

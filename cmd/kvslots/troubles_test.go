@@ -6,6 +6,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // trouble is a fault of an existing NATS, for which a gateway cannot serve.
@@ -51,23 +53,17 @@ func TestTroublesOfAnExistingNATS(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			nats, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: dir})
 			js, err := jetstream.New(connectNATS(t, url))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			p := startServe(t, noEnv, "--nats-url", url)
 			p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
 			lease := p.lend(t)
-			if err := c.begin(nats, js); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, c.begin(nats, js))
 			p.eventually(t, "/ready", c.reason)
 			p.want(t, "GET", "/ready", "", 503, c.reason)
 			p.want(t, "GET", "/health", "", 200, "ok")
 			p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 502, "safe to retry")
 			p.logs.waitFor(t, "not ready: send borrowers elsewhere")
-			if err := c.end(nats, js); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, c.end(nats, js))
 			p.eventually(t, "/ready", `"status":"ready"`)
 			p.logs.waitFor(t, "ready again")
 			if c.loses {

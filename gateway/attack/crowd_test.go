@@ -15,6 +15,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -130,9 +131,7 @@ func TestConnections(t *testing.T) {
 	})
 	auth := func(token string) string {
 		conn, err := net.Dial("tcp", d.tcp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		defer conn.Close()
 		fmt.Fprintf(conn, "auth\n_\n%s\n", token)
 		reply, _ := bufio.NewReader(conn).ReadString('\n')

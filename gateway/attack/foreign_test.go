@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // A web page of any origin can have a browser send such requests to a port of loopback. None of
@@ -41,9 +42,7 @@ func TestForeignProtocols(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn, err := net.Dial("tcp", c.to)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			defer conn.Close()
 			_, _ = io.WriteString(conn, c.sent) // may be closed meanwhile
 			got, _ := io.ReadAll(conn)          // may be reset
@@ -60,9 +59,7 @@ func TestForeignProtocols(t *testing.T) {
 	}
 	for _, key := range []string{"Host:x", "origin:", "HTTP/1.1"} { // no page knows the token
 		conn, err := net.Dial("tcp", guarded.tcp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		fmt.Fprintf(conn, "auth\n_\ncorrect-token\nl\n%s\n0\n", key)
 		got := make([]byte, len("ok\nok "))
 		if _, err := io.ReadFull(conn, got); string(got) != "ok\nok " {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/subjects"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -122,9 +123,7 @@ func (d *target) overNATS(t *testing.T, _, subject, body string, keyed bool) (le
 		if keyed {
 			m.Header.Set(wire.RequestKeyHeader, fmt.Sprint("ghost-", i))
 		}
-		if err := nc.PublishMsg(m); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, nc.PublishMsg(m))
 	}
 	return nc.Close
 }

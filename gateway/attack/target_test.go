@@ -22,6 +22,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/gateway/page"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -53,9 +54,7 @@ func open(t *testing.T, change func(c *config)) *target {
 	d := &target{nats: server.ClientURL()}
 	d.store, _ = gatewaytest.OpenStore(t, server.Connect, c.store)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	d.tcp = ln.Addr().String()
 	turns := gateway.NewTurns()
 	var called forrst.Functions
@@ -77,17 +76,13 @@ func open(t *testing.T, change func(c *config)) *target {
 		}
 		gate := &natsapi.Gate{Server: server}
 		nc, err := server.ConnectService(nats.ReconnectBufSize(-1), nats.InProcessServer(gate))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		t.Cleanup(nc.Close)
 		service, err = natsapi.Start(nc, natsapi.Config{
 			Pools: d.store, Sessions: d.store, Calls: functions, Lending: cfg.Lending, Turns: turns, Tokens: cfg.Tokens,
 			Listener: server.Clients(), Addresses: true, Gate: gate, Logger: cfg.Logger,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		tcp = dflockdtcp.New(dflockdtcp.Config{Sessions: d.store, Lending: cfg.Lending, Turns: turns, Tokens: cfg.Tokens, Logger: cfg.Logger})
 	})
 	served := make(chan error, 1)
@@ -112,9 +107,7 @@ func (d *target) metric(t *testing.T, name string) (sum float64) {
 		label, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if bare, _, _ := strings.Cut(label, "{"); bare == name {
 			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			sum += n
 		}
 	}
@@ -134,9 +127,7 @@ func (d *target) want(t *testing.T, method, path, body string, code int, text st
 func (d *target) connect(t *testing.T) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(d.nats)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	return nc
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // contract has a row for each sentence of dflockd's documentation about its HTTP API, for
@@ -78,9 +79,7 @@ func TestSessionsOutliveARestart(t *testing.T) {
 	s := d.session(t)
 	held := d.grant(t, s, "/v1/locks/k", `{"acquire_timeout_s":0,"lease_ttl_s":600}`)
 	end()
-	if err := srv.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, srv.Close())
 	store, _ = openPeer(t, startServer(t, dir), kvslots.Config{Sole: true})
 	d = openFixture(t, store)
 	d.want(t, s, "POST", "/v1/locks/k/renew", `{"token":"`+held.Token+`","lease_ttl_s":600}`, 200, `\{"remaining_s":600\}`)

@@ -14,6 +14,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
@@ -197,12 +198,8 @@ func (d *fixture) hangUp(t *testing.T, session, path, body string) (now func()) 
 	t.Helper()
 	conn := d.Dial(t)
 	r, err := http.NewRequest("POST", "http://"+d.Addr+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	r.Header.Set(wire.SessionHeader, session)
-	if err := r.Write(conn); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, r.Write(conn))
 	return func() { conn.Close() }
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // soak reports whether tests run at their full length.
@@ -43,9 +44,7 @@ func TestChild(t *testing.T) {
 	var open []net.Conn // which are closed when they are garbage
 	for i := first; i < first+size; i++ {
 		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		open = append(open, conn)
 		c, key := newClient(conn), strconv.Itoa(i/4)
 		switch i % 4 {
@@ -74,9 +73,7 @@ func TestKilledClients(t *testing.T) {
 		processes, size = 4, 2496
 	}
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	size = min(size, int(limit.Cur-min(limit.Cur, 1000))/processes/12*12)
 	f := openFixture(t, openStore(t, kvslots.Config{}))
 	before := runtime.NumGoroutine()
@@ -85,17 +82,11 @@ func TestKilledClients(t *testing.T) {
 		child := exec.Command(os.Args[0], "-test.run=^TestChild$")
 		child.Env = append(os.Environ(), childAddr+"="+f.addr, fmt.Sprintf("%s=%d", childFrom, i*size), fmt.Sprintf("%s=%d", childSize, size))
 		stdin, err := child.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		defer stdin.Close()
 		output, err := child.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := child.Start(); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
+		kvslotstest.Must(t, child.Start())
 		children = append(children, child)
 		for lines := bufio.NewScanner(output); ; {
 			if !lines.Scan() {
@@ -113,9 +104,7 @@ func TestKilledClients(t *testing.T) {
 	f.waiting(t, 3*locks+locks/3) // each third holder also waits for a semaphore
 	began := time.Now()
 	for _, child := range children {
-		if err := child.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, child.Process.Kill())
 	}
 	f.nothingHeld(t)
 	t.Logf("%d connections were killed, and nothing was held %v later", processes*size, time.Since(began))

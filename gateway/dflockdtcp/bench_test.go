@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
@@ -29,9 +30,7 @@ func BenchmarkPairs(b *testing.B) {
 func benchmarkPairs(b *testing.B, sync natsembed.Sync) {
 	dir := b.TempDir()
 	srv, err := natsembed.Start(b.Context(), natsembed.Config{DataDir: dir, Sync: sync, Logger: logtest.Logger()})
-	if err != nil {
-		b.Fatal(err)
-	}
+	kvslotstest.Must(b, err)
 	b.Cleanup(func() {
 		srv.Close()
 		logtest.SearchDir(dir)
@@ -42,14 +41,10 @@ func benchmarkPairs(b *testing.B, sync natsembed.Sync) {
 	defer http1.CloseIdleConnections()
 	post := func(path, body, session string) map[string]any {
 		r, err := http.NewRequest("POST", "http://"+f.Addr+path, bytes.NewReader([]byte(body)))
-		if err != nil {
-			b.Fatal(err)
-		}
+		kvslotstest.Must(b, err)
 		r.Header.Set(wire.SessionHeader, session)
 		resp, err := http1.Do(r)
-		if err != nil {
-			b.Fatal(err)
-		}
+		kvslotstest.Must(b, err)
 		defer resp.Body.Close()
 		answer, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode >= 300 {

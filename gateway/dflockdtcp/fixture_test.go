@@ -25,6 +25,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -60,9 +61,7 @@ func openFixture(t testing.TB, sessions ops.Sessions, change ...func(c *dflockdt
 		c(&cfg)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	f.tcp, f.addr = dflockdtcp.New(cfg), ln.Addr().String()
 	served := make(chan error, 1)
 	go func() { served <- f.tcp.Serve(ln) }()
@@ -97,9 +96,7 @@ type client struct {
 func (f *fixture) dial(t testing.TB) *client {
 	t.Helper()
 	conn, err := net.Dial("tcp", f.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return newClient(conn)
 }

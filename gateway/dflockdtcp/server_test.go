@@ -20,6 +20,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/dflockdtcp"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -122,34 +123,24 @@ func TestMaxConnections(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(certificate)
 	f := openFixture(t, openStore(t, kvslots.Config{}), func(c *dflockdtcp.Config) {
 		c.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	})
 	conn, err := tls.Dial("tcp", f.addr, &tls.Config{RootCAs: roots, ServerName: "localhost"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer conn.Close()
 	c := newClient(conn)
 	c.take(t, "l", "k", "0")
 	waiter, err := tls.Dial("tcp", f.addr, &tls.Config{RootCAs: roots, ServerName: "localhost"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer waiter.Close()
 	next := newClient(waiter)
 	next.send(t, "l\nk\n60\n")
@@ -206,9 +197,7 @@ func TestLostSession(t *testing.T) {
 	idle.take(t, "l", "a", "0 60")
 	busy.take(t, "l", "b", "0 60")
 	for _, session := range ended.created() {
-		if err := store.EndSession(t.Context(), session); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, store.EndSession(t.Context(), session))
 	}
 	if got := idle.reply(t); got != "(closed)" {
 		t.Errorf("an idle connection: %q", got)

@@ -22,6 +22,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/openapitest"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/subjects"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
@@ -39,9 +40,7 @@ func register(t testing.TB, s *site, count int, opts ...kvslots.Option) uuid.UUI
 func borrow(t testing.TB, s *site, pool uuid.UUID, label string) *kvslots.Lease {
 	t.Helper()
 	lease, err := s.store.Borrow(t.Context(), pool, time.Minute, 0, kvslots.WithLabel(label))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return lease
 }
 
@@ -58,9 +57,7 @@ func TestFilters(t *testing.T) {
 	pool, other := register(t, s, 2, kvslots.WithName("screens")), register(t, s, 2)
 	hash := kvslots.ByID(pool).Hash()
 	session, _, err := s.store.CreateSession(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	all := []string{
 		"granted pool 0 a", "granted pool 0 b", "granted lock 0 c", "returned pool 0 b", "returned lock 0 c", "returned pool 0 a",
 	}
@@ -99,13 +96,9 @@ func TestFilters(t *testing.T) {
 	a := borrow(t, s, pool, "a")
 	b := borrow(t, s, other, "b")
 	c, err := s.store.Acquire(t.Context(), session, kvslots.Lock("build"), time.Minute, 0, kvslots.WithLabel("c"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	giveBack(t, b)
-	if err := s.store.Release(t.Context(), session, kvslots.Lock("build"), c.Token); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, s.store.Release(t.Context(), session, kvslots.Lock("build"), c.Token))
 	giveBack(t, a)
 	for path, r := range streams {
 		for _, want := range want[path] {
@@ -223,9 +216,7 @@ func TestResumeAtAnotherGateway(t *testing.T) {
 		last = r.last
 		r.close()
 	}
-	if err := <-borrowed; err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, <-borrowed)
 	for ended = false; !ended; {
 		wanted = append(wanted, take(whole))
 	}
@@ -240,18 +231,14 @@ func TestIDsEndWhatHappenedAtOnce(t *testing.T) {
 	r := s.read(t, "/v1/events?type=session_ended")
 	r.want(kvslots.EventStartsOver)
 	session, _, err := s.store.CreateSession(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	const n = 5
 	for i := range n {
 		if _, err := s.store.Acquire(t.Context(), session, kvslots.Lock(fmt.Sprint("k", i)), time.Minute, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.store.EndSession(t.Context(), session); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, s.store.EndSession(t.Context(), session))
 	for i := range n {
 		e, withID, _ := r.next()
 		if e.Type != "session_ended" || e.Position == nil || withID != (i == n-1) {
@@ -325,13 +312,9 @@ func TestStalledReader(t *testing.T) {
 	other := s.read(t, "/v1/events?type=registered")
 	other.want(kvslots.EventStartsOver)
 	conn, err := net.Dial("tcp", s.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer conn.Close()
-	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
 	if _, err := fmt.Fprintf(conn, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -369,9 +352,7 @@ func serve(t *testing.T, s *site) *httptest.Server {
 func TestPublisher(t *testing.T) {
 	srv := gatewaytest.StartServer(t, natsembed.Config{})
 	nc, err := srv.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer nc.Close()
 	var stores []*kvslots.Store
 	var closers []func()
@@ -387,9 +368,7 @@ func TestPublisher(t *testing.T) {
 	}
 	gatewaytest.Eventually(t, "one is the first", func() bool { return stores[0].First() != stores[1].First() })
 	sub, err := nc.SubscribeSync(subjects.Events + "*.registered")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	want := func(s *kvslots.Store) {
 		t.Helper()
 		var e wire.Event
@@ -405,9 +384,7 @@ func TestPublisher(t *testing.T) {
 					return false
 				}
 				openapitest.CheckSchema(t, "Event", m.Data)
-				if err := json.Unmarshal(m.Data, &e); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, json.Unmarshal(m.Data, &e))
 				if e.Hash == hash { // otherwise it is of an attempt before, and late
 					return m.Subject == subjects.Events+hash+".registered"
 				}
@@ -428,9 +405,7 @@ func TestHTTP2(t *testing.T) {
 	s := openSites(t, 1, events.Config{WriteTimeout: 2 * time.Second})[0]
 	srv := serve(t, s)
 	resp, err := srv.Client().Get(srv.URL + "/v1/events")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer resp.Body.Close()
 	if resp.ProtoMajor != 2 {
 		t.Error(resp.Proto)

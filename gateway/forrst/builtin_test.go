@@ -16,6 +16,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 const (
@@ -70,9 +71,7 @@ func TestDiscovery(t *testing.T) {
 			Extensions []map[string]string
 		}
 	}
-	if err := json.Unmarshal(a.body, &can); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, json.Unmarshal(a.body, &can))
 	if want := []string{"a.b", forceRelease, release, status, capabilities, describe, health, ping}; !slices.Equal(can.Result.Functions, want) {
 		t.Errorf("functions %q, want %q", can.Result.Functions, want)
 	}
@@ -91,9 +90,7 @@ func TestDiscovery(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(a.body, &doc); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, json.Unmarshal(a.body, &doc))
 	for _, f := range doc.Result.Functions {
 		if f.Version != "1.0.0" || f.Summary == "" || f.Arguments == nil || len(f.Result) == 0 || len(f.Errors) == 0 {
 			t.Errorf("%+v", f)
@@ -139,9 +136,7 @@ func TestRefuse(t *testing.T) {
 		t.Errorf("%+v", reply)
 	}
 	resp, err := d.Client.Get(d.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	resp.Body.Close()
 	if resp.StatusCode != 405 {
 		t.Errorf("GET: %d", resp.StatusCode)

@@ -262,9 +262,7 @@ func TestFunctionsOwnStatus(t *testing.T) {
 func TestFunctionsOwnStatusLine(t *testing.T) {
 	s, d := startSite(t, nil)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.server.ClientURL(), "nats://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer conn.Close()
 	lines := bufio.NewReader(conn)
 	fmt.Fprintf(conn, "CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB %s.r.f 1\r\nPING\r\n", forrst.DefaultPrefix)
@@ -303,9 +301,7 @@ func TestCallEndsWithTheConnection(t *testing.T) {
 func TestUncallableFunctionIsNamed(t *testing.T) {
 	closed := fmt.Sprintf("nats://127.0.0.1:%d", kvslotstest.Port(t))
 	nc, err := nats.Connect(closed, nats.RetryOnFailedConnect(true), nats.ReconnectBufSize(-1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer nc.Close()
 	lines := &logtest.Log{}
 	server := forrst.New(nil, forrst.Config{NATS: nc, Functions: &forrst.Functions{}, Logger: lines.Logger()})
@@ -419,16 +415,10 @@ func TestHangUpInLine(t *testing.T) {
 func (d *testGateway) send(t *testing.T, body string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", d.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	r, err := http.NewRequest("POST", d.url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Write(conn); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
+	kvslotstest.Must(t, r.Write(conn))
 	return conn
 }
 
@@ -436,9 +426,7 @@ func (d *testGateway) send(t *testing.T, body string) net.Conn {
 func (d *testGateway) waiters(t *testing.T) (n int) {
 	t.Helper()
 	stats, err := d.store.Stats(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for _, name := range stats.Names {
 		n += len(name.Waiters)
 	}

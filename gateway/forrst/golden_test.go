@@ -13,28 +13,23 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/forrst"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // example returns an example of Forrst's specification, from "Atomic Lock".
 func example(t *testing.T, name string) any {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "examples", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	var value any
-	if err := json.Unmarshal(text, &value); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, json.Unmarshal(text, &value))
 	return value
 }
 
 func encode(t *testing.T, value any) string {
 	t.Helper()
 	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return string(text)
 }
 

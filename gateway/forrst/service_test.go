@@ -16,6 +16,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -74,17 +75,11 @@ func startService(t *testing.T, s *site) *service {
 	process := exec.Command(os.Args[0])
 	process.Env = append(os.Environ(), asService+"="+s.server.ClientURL())
 	in, err := process.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	out, err := process.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	process.Stderr = os.Stderr
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, process.Start())
 	t.Cleanup(func() {
 		in.Close()
 		_ = process.Wait()
@@ -110,9 +105,7 @@ func TestCallersExcludeEachOther(t *testing.T) {
 	gateways := []*testGateway{s.startGateway(t, forrst.Config{}), s.startGateway(t, forrst.Config{})}
 	startService(t, s)
 	held, err := gateways[0].store.LockOwned(t.Context(), "lock:work.count:k", "test", time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	const callers = 20
 	var wg sync.WaitGroup
 	results := make([]struct {
@@ -167,9 +160,7 @@ func TestKilledFunction(t *testing.T) {
 		done <- d.call(t, "work.hang", "", `{"key":"k","ttl":{"value":1,"unit":"hour"}}`, 504, `"code":"DEADLINE_EXCEEDED"`)
 	}()
 	p.waitFor(t, "called\n")
-	if err := p.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, p.Process.Kill())
 	if a := <-done; a.lock(t).Expired || a.lock(t).Owner == "" { // an owner: it was locked
 		t.Errorf("%s", a.body)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
@@ -50,9 +51,7 @@ func newSite(t testing.TB) *site {
 func (s *site) function(t testing.TB, name string, handler nats.MsgHandler) {
 	t.Helper()
 	nc, err := nats.Connect(s.server.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	_, err = nc.Subscribe(forrst.DefaultPrefix+"."+name, handler)
 	if err = errors.Join(err, nc.Flush()); err != nil {
@@ -72,9 +71,7 @@ type testGateway struct {
 func (s *site) connect(t testing.TB, connect func(...nats.Option) (*nats.Conn, error), opts ...nats.Option) *nats.Conn {
 	t.Helper()
 	nc, err := connect(opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	return nc
 }

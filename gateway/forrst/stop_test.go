@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -47,9 +48,7 @@ func TestClose(t *testing.T) {
 		done <- d.call(t, "f.f", "", `{"key":"k",`+second30+`}`, 503, `"retryable":false`)
 	}()
 	<-h.entered
-	if err := d.server.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, d.server.Close(t.Context()))
 	<-done
 	if status, err := d.store.OwnedStatus(t.Context(), "lock:f.f:k"); err != nil || status.Held {
 		t.Errorf("%+v, %v", status, err)

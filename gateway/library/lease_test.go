@@ -16,6 +16,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -197,13 +198,9 @@ func TestPipelinedAndChunked(t *testing.T) {
 	answers := bufio.NewReader(conn)
 	for i, want := range []string{`"position":0`, `"in_use":1`, `"position":1`} {
 		resp, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if !strings.Contains(string(body), want) {
 			t.Errorf("answer %d is %s, want %s", i, body, want)
 		}

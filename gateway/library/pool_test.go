@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -52,9 +53,7 @@ func TestPoolInHeader(t *testing.T) {
 	ask("PUT", "", `{"count":1}`, 200, `{"id":"`+poolA+`","count":1,"in_use":0,"available":1,"waiting":0}`, in...)
 	d.want(t, "GET", "/l/"+poolA, "", 200, `{"id":"`+poolA+`","count":1,"in_use":0,"available":1,"waiting":0,"hash":"`+hashA+`"}`)
 	var lease wire.Lease
-	if err := json.Unmarshal([]byte(ask("POST", "/borrow", `{"ttl":30}`, 200, `{"lease":`, in...)), &lease); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, json.Unmarshal([]byte(ask("POST", "/borrow", `{"ttl":30}`, 200, `{"lease":`, in...)), &lease))
 	ask("POST", "/renew", `{"ttl":60,"lease":"`+lease.Lease.String()+`"}`, 200, `{"lease":"`+lease.Lease.String(), in...)
 	ask("POST", "/return", `{"lease":"`+lease.Lease.String()+`"}`, 200, `{"returned":true}`, in...)
 	ask("GET", "", "", 404, `{"error":"no such pool"}`, "Kvslots-Pool", poolB)

@@ -15,6 +15,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -27,9 +28,7 @@ func (d *fixture) keyed(t *testing.T, method, path, body, key string) (int, wire
 	code, text, header := d.Do(t, method, path, body, wire.RequestKeyHeader, key)
 	var lease wire.Lease
 	if code == http.StatusOK {
-		if err := json.Unmarshal([]byte(text), &lease); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, json.Unmarshal([]byte(text), &lease))
 	}
 	return code, lease, header
 }

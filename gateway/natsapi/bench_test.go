@@ -24,6 +24,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/client/natsclient"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/natsstore"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -43,9 +44,7 @@ func serveBoth(b *testing.B, wrap func(ops.Pools) ops.Pools) served {
 	ctx := b.Context()
 	fail := func(err error) {
 		b.Helper()
-		if err != nil {
-			b.Fatal(err)
-		}
+		kvslotstest.Must(b, err)
 	}
 	srv, err := natsembed.Start(ctx, natsembed.Config{DataDir: b.TempDir(), Addr: "127.0.0.1:0", Sync: natsembed.SyncInterval})
 	fail(err)
@@ -87,9 +86,7 @@ func unchanged(pools ops.Pools) ops.Pools { return pools }
 func (s served) connect(b *testing.B) *nats.Conn {
 	b.Helper()
 	nc, err := nats.Connect(s.url)
-	if err != nil {
-		b.Fatal(err)
-	}
+	kvslotstest.Must(b, err)
 	b.Cleanup(nc.Close)
 	return nc
 }
@@ -222,9 +219,7 @@ func (s served) handOver(b *testing.B, holder, waiter borrower, pool uuid.UUID) 
 	b.Helper()
 	ctx := b.Context()
 	held, err := holder.borrow(ctx, pool)
-	if err != nil {
-		b.Fatal(err)
-	}
+	kvslotstest.Must(b, err)
 	var got string
 	var at time.Time
 	var failed error
@@ -234,9 +229,7 @@ func (s served) handOver(b *testing.B, holder, waiter borrower, pool uuid.UUID) 
 		at = time.Now()
 	})
 	for state, err := s.store.Inspect(ctx, pool); state.Waiting == 0; state, err = s.store.Inspect(ctx, pool) {
-		if err != nil {
-			b.Fatal(err)
-		}
+		kvslotstest.Must(b, err)
 		time.Sleep(2 * time.Millisecond) // the polling must not compete with what is measured
 	}
 	sent := time.Now()
@@ -245,9 +238,7 @@ func (s served) handOver(b *testing.B, holder, waiter borrower, pool uuid.UUID) 
 	if err != nil || failed != nil {
 		b.Fatal(err, failed)
 	}
-	if err := waiter.giveBack(ctx, pool, got); err != nil {
-		b.Fatal(err)
-	}
+	kvslotstest.Must(b, waiter.giveBack(ctx, pool, got))
 	return at.Sub(sent)
 }
 
@@ -340,9 +331,7 @@ func BenchmarkPair(b *testing.B) {
 				if err == nil {
 					err = c.with.giveBack(b.Context(), pool, lease)
 				}
-				if err != nil {
-					b.Fatal(err)
-				}
+				kvslotstest.Must(b, err)
 			}
 		})
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -182,9 +183,7 @@ func TestTooManyPools(t *testing.T) {
 	d := startService(t, srv, store)
 	d.register(t, "1")
 	m, err := d.nc.RequestWithContext(t.Context(), "kvslots.register", []byte(`{"id":"`+poolB+`","count":1}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if got := status(m) + " " + m.Header.Get("Kvslots-Error") + string(m.Data) + m.Header.Get("Retry-After"); got != `503 max_pools{"error":"too many pools"}` {
 		t.Errorf("the answer is %s", got)
 	}
@@ -242,14 +241,10 @@ func TestReplySubjects(t *testing.T) {
 	d := startService(t, srv, store)
 	d.register(t, "1")
 	seen, err := srv.Connect().SubscribeSync(">")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for _, reply := range []string{"$KV.kvslots.x", "$JS.API.STREAM.DELETE.KV_kvslots", "kvslots.delete", "a.*", ">"} {
 		for _, op := range []string{"inspect", "borrow", "nothing"} {
-			if err := d.nc.PublishRequest("kvslots."+op, reply, []byte(`{"id":"`+poolA+`","ttl":60}`)); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, d.nc.PublishRequest("kvslots."+op, reply, []byte(`{"id":"`+poolA+`","ttl":60}`)))
 		}
 	}
 	// Without a reply subject a return is carried out, a borrow is not.
@@ -276,12 +271,8 @@ func TestMicroService(t *testing.T) {
 	ask := func(subject string, answer any) {
 		t.Helper()
 		m, err := d.nc.RequestWithContext(t.Context(), subject, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(m.Data, answer); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
+		kvslotstest.Must(t, json.Unmarshal(m.Data, answer))
 	}
 	var ping micro.Ping
 	ask("$SRV.PING.kvslots", &ping)
@@ -332,24 +323,16 @@ func TestVerbsAsMicroHasThem(t *testing.T) {
 	nc := srv.Connect()
 	theirs, err := micro.AddService(nc, micro.Config{Name: "theirs", Version: "1.2.3", Description: "x", QueueGroup: "theirs",
 		StatsHandler: func(*micro.Endpoint) any { return map[string]int{"answered": 0, "errors": 0, "open": 0} }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer theirs.Stop()
-	if err := errors.Join(theirs.AddEndpoint("inspect", micro.HandlerFunc(func(micro.Request) {})), nc.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(theirs.AddEndpoint("inspect", micro.HandlerFunc(func(micro.Request) {})), nc.Flush()))
 	for _, verb := range []string{"PING", "INFO", "STATS"} {
 		shape := func(name string) any {
 			t.Helper()
 			m, err := d.nc.RequestWithContext(t.Context(), "$SRV."+verb+"."+name, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			var answer map[string]any
-			if err := json.Unmarshal(m.Data, &answer); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, json.Unmarshal(m.Data, &answer))
 			if len(m.Header) > 0 {
 				t.Errorf("%s of %s has the headers %v", verb, name, m.Header)
 			}

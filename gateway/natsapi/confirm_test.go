@@ -44,9 +44,7 @@ func TestNotConfirmed(t *testing.T) {
 	if got := silent.confirm(t, &nats.Msg{Reply: other}); got != isTooLate {
 		t.Errorf("another grant's confirmation: %s", got)
 	}
-	if err := silent.nc.PublishRequest(lost.Reply, "$KV.kvslots.x", nil); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, silent.nc.PublishRequest(lost.Reply, "$KV.kvslots.x", nil))
 	won := next.confirmGrant(t)
 	if got := silent.confirm(t, lost); got != isTooLate {
 		t.Errorf("late: %s", got)
@@ -127,9 +125,7 @@ func TestCancelledInsteadOfConfirmed(t *testing.T) {
 	}()
 	d.waitForLine(t, store, "k", 1)
 	ask(t, "lock.release", a, "k", `{"token":"`+held[1]+`"}`)
-	if err := <-granted; err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, <-granted)
 	cancel(t, d.nc, "named")
 	d.free(t, store, "k")
 	// The session's next request is served when the confirmation has timed out.
@@ -168,22 +164,14 @@ func openImported(t *testing.T) (*kvslotstest.Server, *kvslots.Store) {
 			c { users: [{user: c, password: c}] }
 		}
 		no_auth_user: s`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 	})
 	store := openPeer(t, srv)
 	service, err := srv.LookupAccount("s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	clients, err := srv.LookupAccount("c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(service.AddServiceExport("kvslots.>", nil), clients.AddServiceImport(service, "kvslots.>", "kvslots.>")); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
+	kvslotstest.Must(t, errors.Join(service.AddServiceExport("kvslots.>", nil), clients.AddServiceImport(service, "kvslots.>", "kvslots.>")))
 	return srv, store
 }
 

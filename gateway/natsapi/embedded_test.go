@@ -12,6 +12,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/natsstore"
 	"github.com/kvslots/kvslots/natsembed"
@@ -36,9 +37,7 @@ func startEmbeddedWith(t *testing.T, server natsembed.Config, store kvslots.Conf
 	server.Addr = "127.0.0.1:0"
 	fail := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 	}
 	d := &embedded{server: gatewaytest.StartServer(t, server)}
 	inside, err := d.server.Connect()
@@ -70,9 +69,7 @@ func startEmbeddedWith(t *testing.T, server natsembed.Config, store kvslots.Conf
 func (d *embedded) connect(t *testing.T) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(d.server.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	return nc
 }

@@ -55,9 +55,7 @@ func openPeer(t *testing.T, srv *kvslotstest.Server, change ...func(*kvslots.Con
 		c(&cfg)
 	}
 	store, err := natsstore.Open(t.Context(), srv.Connect(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() {
 		if err := store.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -75,9 +73,7 @@ func startService(t *testing.T, srv *kvslotstest.Server, pools ops.Pools, change
 		c(&cfg)
 	}
 	service, err := natsapi.Start(srv.Connect(nats.ReconnectBufSize(-1)), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	d.service = service
 	t.Cleanup(func() {
 		d.lending.Stop()
@@ -176,17 +172,11 @@ func (d *fixture) waitForPool(t *testing.T, pool, text string) {
 func (d *fixture) statsOf(t *testing.T, name string) (received, answered, open int) {
 	t.Helper()
 	m, err := d.nc.RequestWithContext(t.Context(), "$SRV.STATS.kvslots", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	var all micro.Stats
-	if err := json.Unmarshal(m.Data, &all); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, json.Unmarshal(m.Data, &all))
 	i := slices.IndexFunc(all.Endpoints, func(e *micro.EndpointStats) bool { return e.Name == name })
 	var data struct{ Answered, Open int }
-	if err := json.Unmarshal(all.Endpoints[i].Data, &data); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, json.Unmarshal(all.Endpoints[i].Data, &data))
 	return all.Endpoints[i].NumRequests, data.Answered, data.Open
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // flood has a new client send requests that wait for slots of a new pool, and waits until
@@ -27,9 +28,7 @@ func (d *fixture) flood(t *testing.T, requests, n int) (client *nats.Conn, pool 
 		t.Fatal(err)
 	}
 	for i := range requests {
-		if err := client.PublishRequest("kvslots.borrow", fmt.Sprintf("%s.%d", inbox, i), []byte(`{"id":"`+pool+`","ttl":600,"wait":600}`)); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, client.PublishRequest("kvslots.borrow", fmt.Sprintf("%s.%d", inbox, i), []byte(`{"id":"`+pool+`","ttl":600,"wait":600}`)))
 	}
 	d.waitForPool(t, pool, fmt.Sprintf(`"waiting":%d`, n))
 	return client, pool
@@ -70,25 +69,17 @@ func TestVerbsAreLimited(t *testing.T) {
 	d := startService(t, srv, store)
 	inbox := d.nc.NewInbox()
 	answers, err := d.nc.SubscribeSync(inbox)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	began := time.Now()
 	const flood = 20000
 	for range flood {
-		if err := d.nc.PublishRequest("$SRV.STATS", inbox, nil); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, d.nc.PublishRequest("$SRV.STATS", inbox, nil))
 	}
-	if err := d.nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, d.nc.Flush())
 	if err := d.service.Close(t.Context()); err != nil { // which handles what has arrived
 		t.Fatal(err)
 	}
-	if err := d.nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, d.nc.Flush())
 	var n int
 	gatewaytest.Eventually(t, "50 requests are answered", func() bool {
 		if n, _, err = answers.Pending(); err != nil {
@@ -99,7 +90,5 @@ func TestVerbsAreLimited(t *testing.T) {
 	if most := 50 + int(10*time.Since(began).Seconds()) + 1; n > most {
 		t.Errorf("%d of %d requests are answered, want 50 to %d", n, flood, most)
 	}
-	if err := answers.Unsubscribe(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, answers.Unsubscribe())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 const anyToken = "00000000000000000123456789abcdef"
@@ -57,32 +58,22 @@ func TestFollowing(t *testing.T) {
 		t.Fatal(err)
 	}
 	returned.want(t, "200", `{"ended":true,"cause":"not_held"}`)
-	if err := other.Delete(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, other.Delete(t.Context(), pool))
 	deleted.want(t, "200", `{"ended":true,"cause":"no_pool"}`)
 
 	session := createSession(t, sessionsOverNATS(d))
 	lock, semaphore := kvslots.Lock("l"), kvslots.Semaphore("s", 2)
 	held, err := other.Acquire(t.Context(), session, lock, time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	slot, err := other.Acquire(t.Context(), session, semaphore, time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	in := func(fields string) string { return `{"session":"` + session + `",` + fields + `"timeout_s":60}` }
 	released := d.follow(t, "lock.follow", in(`"key":"l","token":"`+held.Token+`",`))
 	ended := d.follow(t, "semaphore.follow", in(`"key":"s","token":"`+slot.Token+`",`))
 	gone := d.follow(t, "session.follow", in(""))
-	if err := other.Release(t.Context(), session, lock, held.Token); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, other.Release(t.Context(), session, lock, held.Token))
 	released.want(t, "200", `{"ended":true,"cause":"not_held"}`)
-	if err := other.EndSession(t.Context(), session); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, other.EndSession(t.Context(), session))
 	for _, r := range []*requester{ended, gone} {
 		r.want(t, "200", `{"ended":true,"cause":"session_gone"}`)
 	}
@@ -157,8 +148,6 @@ func TestFollowingIsNoUse(t *testing.T) {
 	srv, store := openStore(t)
 	d := startService(t, srv, store, withSessions(store), withStats)
 	session, _, err := store.CreateSession(t.Context(), kvslots.WithIdle(2*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	d.want(t, "session.follow", `{"session":"`+session+`","timeout_s":60}`, "200", `{"ended":true,"cause":"session_gone"}`)
 }

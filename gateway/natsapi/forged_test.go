@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -47,9 +48,7 @@ func TestOthersCannotAnswerGrants(t *testing.T) {
 			t.Fatal(err)
 		}
 		body := fmt.Appendf(nil, `{"id":"%s","ttl":600,"wait":%d}`, poolA, wait)
-		if err := d.nc.PublishMsg(&nats.Msg{Subject: "kvslots.borrow", Reply: inbox, Header: header, Data: body}); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, d.nc.PublishMsg(&nats.Msg{Subject: "kvslots.borrow", Reply: inbox, Header: header, Data: body}))
 		return granted
 	}
 	next := func(granted chan *nats.Msg) *nats.Msg {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -115,9 +116,7 @@ func TestMadeUpCancelsLeaveAnswers(t *testing.T) {
 func (d *embedded) hold(t *testing.T) wire.Lease {
 	t.Helper()
 	lease, err := d.store.Borrow(t.Context(), uuid.MustParse(poolA), 10*time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return wire.NewLease(lease)
 }
 

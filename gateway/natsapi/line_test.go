@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // Clients over HTTP and over NATS wait for a key in one line.
@@ -49,9 +50,7 @@ func (d *fixture) waitForLine(t *testing.T, store *kvslots.Store, key string, n 
 	t.Helper()
 	gatewaytest.Eventually(t, fmt.Sprintf("%d wait for %s", n, key), func() bool {
 		stats, err := store.Stats(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		for _, name := range stats.Names {
 			if name.Key == key {
 				return len(name.Waiters) == n
@@ -66,9 +65,7 @@ func (d *fixture) free(t *testing.T, store *kvslots.Store, key string) {
 	t.Helper()
 	gatewaytest.Eventually(t, key+" is free", func() bool {
 		stats, err := store.Stats(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		for _, name := range stats.Names {
 			if name.Key == key {
 				return false

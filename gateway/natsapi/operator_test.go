@@ -13,6 +13,7 @@ import (
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -30,9 +31,7 @@ func TestOperatorTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	session, _, err := store.CreateSession(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if _, err := store.Acquire(ctx, session, kvslots.Lock("deploy"), time.Minute, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -89,9 +88,7 @@ func TestHolderAndPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	lease, err := store.Borrow(ctx, pool, time.Minute, 0, kvslots.WithLabel("me"), kvslots.WithRequestKey("mine"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	var mine wire.HolderInfo
 	code, answer := d.ask(t, "holder", `{"id":"`+poolA+`","lease":"`+lease.ID().String()+`"}`)
 	if err := errors.Join(json.Unmarshal([]byte(answer), &mine)); err != nil || code != "200" || mine.Label != "me" || mine.Fence != lease.Fence() {
@@ -121,9 +118,7 @@ func TestListsOfLongNames(t *testing.T) {
 	srv, store := openStore(t)
 	d := startService(t, srv, store)
 	session, _, err := store.CreateSession(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	const names = 250
 	for i := range names {
 		key := fmt.Sprintf("%03d", i) + strings.Repeat("<\"", 126)

@@ -13,6 +13,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -34,21 +35,15 @@ type madeUp struct {
 func newMadeUp(t *testing.T, nc *nats.Conn, inboxes string) *madeUp {
 	t.Helper()
 	answers, err := nc.SubscribeSync(inboxes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return &madeUp{nc: nc, answers: answers}
 }
 
 func (c *madeUp) ask(t *testing.T, inbox, subject, body string) *nats.Msg {
 	t.Helper()
-	if err := c.nc.PublishRequest(subject, fmt.Sprintf(inbox, c.inboxes.Add(1)), []byte(body)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, c.nc.PublishRequest(subject, fmt.Sprintf(inbox, c.inboxes.Add(1)), []byte(body)))
 	m, err := c.answers.NextMsgWithContext(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return m
 }
 
@@ -111,9 +106,7 @@ func TestOriginAtListener(t *testing.T) {
 			again.wantShare(t, "_INBOX.b.%d", c.subject, c.body, 0, c.refused)
 			other := newMadeUp(t, d.connect(t), "_INBOX.c.*")
 			number, err := other.nc.GetClientID()
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			elsewhere.Store(number)
 			other.inboxes.Store(2000)
 			other.wantShare(t, "_INBOX.c.%d", c.subject, c.body, perAddress, c.refused)
@@ -125,12 +118,8 @@ func TestOriginAtListener(t *testing.T) {
 func TestUnansweredSession(t *testing.T) {
 	d := startEmbeddedWith(t, natsembed.Config{}, kvslots.Config{MaxSessionsPerOrigin: perAddress}, withAllOperations)
 	for range 2 * perAddress {
-		if err := d.nc.Publish("kvslots.session.create", nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.nc.PublishRequest("kvslots.session.create", "_INBOX.nobody.x", nil); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, d.nc.Publish("kvslots.session.create", nil))
+		kvslotstest.Must(t, d.nc.PublishRequest("kvslots.session.create", "_INBOX.nobody.x", nil))
 	}
 	client := newMadeUp(t, d.nc, "_INBOX.a.*")
 	client.wantShare(t, "_INBOX.a.%d", "kvslots.session.create", "", perAddress, "503 max_sessions_per_ip")

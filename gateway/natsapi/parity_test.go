@@ -191,18 +191,12 @@ func overHTTP(t *testing.T, pools ops.Pools) ask {
 			method, path = []string{http.MethodPut, http.MethodGet, http.MethodDelete}[i], "/l/"+id
 		}
 		r, err := http.NewRequestWithContext(t.Context(), method, srv.URL+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		resp, err := srv.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		defer resp.Body.Close()
 		answer, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		return fmt.Sprintf("%d %s", resp.StatusCode, answer)
 	}
 }

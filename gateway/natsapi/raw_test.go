@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // rawClient speaks the NATS protocol over a socket, without a client library.
@@ -19,9 +21,7 @@ type rawClient struct {
 func dialRaw(t *testing.T, address string) *rawClient {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	c := &rawClient{conn, bufio.NewReader(conn)}
 	if info := c.line(t); !strings.HasPrefix(info, "INFO {") {
@@ -44,9 +44,7 @@ func (c *rawClient) send(t *testing.T, text string) {
 func (c *rawClient) line(t *testing.T) string {
 	t.Helper()
 	line, err := c.lines.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return strings.TrimSuffix(line, "\r\n")
 }
 

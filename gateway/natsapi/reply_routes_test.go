@@ -25,9 +25,7 @@ func answerOnly(t *testing.T, nc *nats.Conn, change ...func(*natsapi.Config)) {
 		c(&cfg)
 	}
 	service, err := natsapi.Start(nc, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() { _ = service.Close(t.Context()) })
 }
 
@@ -72,9 +70,7 @@ func TestRepliesToOtherInboxes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, subject := range []string{"kvslots.>", "$SRV.>"} {
-			if err := errors.Join(service.AddServiceExport(subject, nil), clients.AddServiceImport(service, subject, subject)); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, errors.Join(service.AddServiceExport(subject, nil), clients.AddServiceImport(service, subject, subject)))
 		}
 		nc := srv.Connect(nats.UserInfo("s", "s"))
 		replies := overhear(t, nc, "kvslots.inspect")
@@ -90,9 +86,7 @@ func TestRepliesToOtherInboxes(t *testing.T) {
 		})
 		nc := a.Connect()
 		written, err := nc.SubscribeSync("$KV.>")
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		answerOnly(t, nc)
 		client := b.Connect()
 		for _, subject := range bothKinds { // the servers tell each other of each
@@ -102,14 +96,10 @@ func TestRepliesToOtherInboxes(t *testing.T) {
 			})
 		}
 		for _, subject := range bothKinds {
-			if err := client.PublishRequest(subject, "$KV.kvslots.x", []byte("{}")); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, client.PublishRequest(subject, "$KV.kvslots.x", []byte("{}")))
 		}
 		asksBoth(t, client) // sent, and so answered, after those
-		if err := nc.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, nc.Flush())
 		if n, _, _ := written.Pending(); n != 0 {
 			t.Errorf("the service wrote %d messages to $KV", n)
 		}
@@ -120,18 +110,14 @@ func TestRepliesToOtherInboxes(t *testing.T) {
 func overhear(t *testing.T, nc *nats.Conn, subject string) *nats.Subscription {
 	t.Helper()
 	sub, err := nc.SubscribeSync(subject)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return sub
 }
 
 func wantPrefix(t *testing.T, requests *nats.Subscription, prefix string) {
 	t.Helper()
 	m, err := requests.NextMsgWithContext(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if !strings.HasPrefix(m.Reply, prefix) {
 		t.Errorf("the server makes the reply subject %q of it; the test shows nothing", m.Reply)
 	}

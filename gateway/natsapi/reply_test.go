@@ -14,6 +14,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -22,13 +23,9 @@ import (
 func everySubject(t *testing.T, d *fixture) map[string]string {
 	t.Helper()
 	m, err := d.nc.RequestWithContext(t.Context(), "$SRV.INFO.kvslots", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	var info micro.Info
-	if err := json.Unmarshal(m.Data, &info); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, json.Unmarshal(m.Data, &info))
 	subjects := map[string]string{}
 	for _, e := range info.Endpoints {
 		subjects[e.Subject] = `{}` // answered with a 400
@@ -59,17 +56,11 @@ func TestRepliesGoToInboxesOnly(t *testing.T) {
 	d.borrow(t, `"ttl":600`)
 	subjects := everySubject(t, d)
 	js, err := jetstream.New(d.nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	bucket, err := js.KeyValue(t.Context(), "kvslots")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	keys, err := bucket.Keys(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	replies := []string{
 		"$JS.API.STREAM.PURGE.KV_kvslots", "$JS.API.STREAM.DELETE.KV_kvslots", "$JS.FC.KV_kvslots.x.y",
 		"$SYS.REQ.SERVER.PING", "$SRV.STATS", "$G", "$",
@@ -89,57 +80,39 @@ func TestRepliesGoToInboxesOnly(t *testing.T) {
 	for _, key := range keys {
 		if strings.HasPrefix(key, "p.") {
 			entry, err := bucket.Get(t.Context(), key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			before[key] = entry.Revision()
 		}
 	}
 	listener := srv.Connect()
 	arrived, err := listener.SubscribeSync(">")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := listener.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
+	kvslotstest.Must(t, listener.Flush())
 	for subject, body := range subjects {
 		for _, reply := range replies {
-			if err := d.nc.PublishMsg(request(subject, reply, body)); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, d.nc.PublishMsg(request(subject, reply, body)))
 		}
 		for _, inbox := range []string{d.nc.NewInbox(), "_INBOX_UABC.x", "_INBOX.me"} {
 			answers, err := d.nc.SubscribeSync(inbox)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := d.nc.PublishMsg(request(subject, inbox, body)); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
+			kvslotstest.Must(t, d.nc.PublishMsg(request(subject, inbox, body)))
 			if _, err := answers.NextMsgWithContext(t.Context()); err != nil {
 				t.Errorf("%s: no answer to %s: %v", subject, inbox, err)
 			}
-			if err := answers.Unsubscribe(); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, answers.Unsubscribe())
 		}
 	}
 	if err := d.service.Close(t.Context()); err != nil { // everything under way is answered now
 		t.Fatal(err)
 	}
-	if err := errors.Join(d.nc.Flush(), listener.Publish("end", nil)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(d.nc.Flush(), listener.Publish("end", nil)))
 	requested := map[string]bool{}
 	for _, reply := range replies {
 		requested[reply] = true
 	}
 	for {
 		m, err := arrived.NextMsgWithContext(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if m.Subject == "end" {
 			break
 		}

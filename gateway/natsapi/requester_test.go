@@ -26,9 +26,7 @@ func (d *fixture) send(t *testing.T, subject, body string, header nats.Header, o
 	t.Helper()
 	r := &requester{}
 	nc, err := nats.Connect(d.srv.ClientURL(), append(opts, nats.NoReconnect(), nats.Timeout(time.Minute), nats.SetCustomDialer(r))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	r.nc = nc
 	if r.id, err = nc.GetClientID(); err != nil {
@@ -38,9 +36,7 @@ func (d *fixture) send(t *testing.T, subject, body string, header nats.Header, o
 	if r.answers, err = nc.SubscribeSync(m.Reply); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(nc.PublishMsg(m), nc.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(nc.PublishMsg(m), nc.Flush()))
 	return r
 }
 
@@ -79,9 +75,7 @@ func (r *requester) isListed(srv *kvslotstest.Server) bool {
 func (r *requester) answer(t *testing.T) *nats.Msg {
 	t.Helper()
 	m, err := r.answers.NextMsgWithContext(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return m
 }
 
@@ -97,9 +91,7 @@ func (r *requester) lease(t *testing.T) wire.Lease {
 
 func leaseOf(t *testing.T, grant *nats.Msg) (lease wire.Lease) {
 	t.Helper()
-	if err := json.Unmarshal(grant.Data, &lease); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, json.Unmarshal(grant.Data, &lease))
 	return lease
 }
 
@@ -117,9 +109,7 @@ func (r *requester) grant(t *testing.T) *nats.Msg {
 func (r *requester) confirm(t *testing.T, grant *nats.Msg) string {
 	t.Helper()
 	answer, err := r.nc.RequestWithContext(t.Context(), grant.Reply, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return status(answer) + " " + string(answer.Data)
 }
 

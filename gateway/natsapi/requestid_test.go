@@ -10,6 +10,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // Each answer has the request's id, the log line has it, too: the client's own if it is
@@ -33,9 +34,7 @@ func TestRequestID(t *testing.T) {
 				continue // one slot
 			}
 			answer, err := d.nc.RequestMsgWithContext(t.Context(), &nats.Msg{Subject: "kvslots." + c.op, Data: []byte(c.body), Header: header})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			id := answer.Header.Get("X-Request-Id")
 			if status(answer) != c.status || (id == "mine-1") != (i == 2) || i < 2 && (!made.MatchString(id) || seen[id]) {
 				t.Errorf("%s %s with %v: %s, %v", c.op, c.body, header, status(answer), answer.Header)

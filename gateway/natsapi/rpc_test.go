@@ -11,6 +11,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 const (
@@ -33,9 +34,7 @@ func TestDeadCallerInLine(t *testing.T) {
 		cfg.Calls = forrst.New(store, forrst.Config{Lending: cfg.Lending, Functions: &called})
 	})
 	holder, err := store.LockOwned(t.Context(), lockOfCall, "test", time.Hour, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	waiters := func(n int) {
 		t.Helper()
 		gatewaytest.Eventually(t, "so many wait", func() bool {

@@ -60,9 +60,7 @@ func addressed(t *testing.T, op, session, key, body string) string {
 func quote(t *testing.T, text string) string {
 	t.Helper()
 	quoted, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return string(quoted)
 }
 
@@ -100,9 +98,7 @@ func sessionsOverHTTP(web *httptest.Server) over {
 func overWeb(t *testing.T, web *httptest.Server, method, path, body string, header ...string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, web.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
@@ -233,9 +229,7 @@ func TestSessionErrorHeaders(t *testing.T) {
 	srv, store := openStore(t)
 	d, _ := openSessions(t, srv, store, store)
 	m, err := d.nc.RequestWithContext(t.Context(), "kvslots.session.ping", []byte(`{"session":"x"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if m.Header.Get("Nats-Service-Error") != "session_gone" || m.Header.Get("Nats-Service-Error-Code") != "410" {
 		t.Errorf("header %v", m.Header)
 	}

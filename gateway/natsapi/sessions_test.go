@@ -104,13 +104,9 @@ func TestGrantsWithoutReceiver(t *testing.T) {
 	s := createSession(t, sessionsOverNATS(d))
 	body := []byte(addressed(t, "lock.enqueue", s, "k", `{"lease_ttl_s":600}`))
 	for _, op := range []string{"enqueue", "acquire", "wait"} {
-		if err := d.nc.Publish("kvslots.lock."+op, body); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, d.nc.Publish("kvslots.lock."+op, body))
 	}
-	if err := d.nc.PublishRequest("kvslots.lock.enqueue", d.nc.NewInbox(), body); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, d.nc.PublishRequest("kvslots.lock.enqueue", d.nc.NewInbox(), body))
 	// The session's next request is served after all of them.
 	if got := sessionsOverNATS(d)(t, "lock.acquire", s, "other", `{"acquire_timeout_s":0}`); !strings.HasPrefix(got, "200") {
 		t.Error(got)

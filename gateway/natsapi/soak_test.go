@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // Clients that subscribe to every answer and never read, during a flood of requests, cost
@@ -66,9 +68,7 @@ func TestSoakAnswersNotRead(t *testing.T) {
 func connectSilent(t *testing.T, address, subscribe string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	if _, err := io.WriteString(conn, "CONNECT {\"verbose\":false}\r\n"+subscribe); err != nil {
 		t.Fatal(err)

@@ -9,13 +9,13 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 func TestDocument(t *testing.T) {
 	text, err := readDocument()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if err := validate(t, text); err != nil {
 		t.Error(err)
 	}
@@ -25,13 +25,9 @@ func TestDocument(t *testing.T) {
 // of a oneOf differ. They make a second operation of each HEAD.
 func TestDocumentForGenerators(t *testing.T) {
 	text, err := readDocument()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	var doc any
-	if err := json.Unmarshal(text, &doc); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, json.Unmarshal(text, &doc))
 	var check func(node any, at string)
 	check = func(node any, at string) {
 		switch node := node.(type) {
@@ -59,9 +55,7 @@ func TestDocumentForGenerators(t *testing.T) {
 // Invalid documents are detected.
 func TestInvalidDocuments(t *testing.T) {
 	text, err := readDocument()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for name, c := range map[string]struct{ right, wrong string }{
 		"version":                {`"openapi": "3.1.1"`, `"openapi": "2.0"`},
 		"no title":               {`"title": "kvslots",`, ``},

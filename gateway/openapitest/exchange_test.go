@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -164,13 +166,9 @@ func TestTransport(t *testing.T) {
 			client := &http.Client{Transport: Transport(seen, &http.Transport{})}
 			defer client.CloseIdleConnections()
 			r, err := http.NewRequestWithContext(t.Context(), "PUT", srv.URL+pool+"?"+query, strings.NewReader(`{"count":1}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			answer, err := client.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			defer answer.Body.Close()
 			body, err := io.ReadAll(answer.Body)
 			if (err != nil) != c.broken || string(body) != state {

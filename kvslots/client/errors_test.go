@@ -57,9 +57,7 @@ func TestTooManyPools(t *testing.T) {
 		if _, err := c.Register(t.Context(), pools[0], 2); err != nil {
 			t.Errorf("the same pool: %v", err)
 		}
-		if err := c.Delete(t.Context(), pools[0]); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, c.Delete(t.Context(), pools[0]))
 		if _, err := c.Register(t.Context(), uuid.New(), 1); err != nil {
 			t.Errorf("after a deletion: %v", err)
 		}
@@ -111,16 +109,12 @@ func TestNoGateway(t *testing.T) {
 		for _, body = range []string{"", "null", "[]", `{"expires_in":5}`, `{"lease":"x"}`, `{"lease":"3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34","expires_in":-1}`} {
 			nc := srv.Connect()
 			sub, err := nc.Subscribe("kvslots.borrow", func(m *nats.Msg) { _ = m.Respond([]byte(body)) })
-			if err := errors.Join(err, nc.Flush()); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, errors.Join(err, nc.Flush()))
 			_, err = c.Borrow(t.Context(), uuid.New(), time.Second, 0)
 			if !errors.Is(err, client.ErrNotUnderstood) {
 				t.Errorf("%s: %s: %v", name, body, err)
 			}
-			if err := sub.Unsubscribe(); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, sub.Unsubscribe())
 		}
 	}
 }
@@ -183,9 +177,7 @@ func TestDialRefusesURLs(t *testing.T) {
 
 func TestTokenIsAskedFor(t *testing.T) {
 	c, err := client.Dial(t.Context(), serve(t).url+"/", client.Config{HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	_, err = c.Inspect(t.Context(), uuid.New())
 	if refused, ok := errors.AsType[*wire.Refusal](err); !ok || refused.Status != http.StatusUnauthorized {
 		t.Errorf("got %v", err)

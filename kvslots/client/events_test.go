@@ -16,15 +16,14 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 func nextEvents(t *testing.T, w *client.Watcher) []kvslots.Event {
 	t.Helper()
 	events, err := w.Next(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return events
 }
 
@@ -46,29 +45,19 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	session, _, err := g.store.CreateSession(ctx, kvslots.WithLabel("a session"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	grant, err := g.store.Acquire(ctx, session, kvslots.Lock("k"), time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	lease, err := g.store.Borrow(ctx, pool, time.Minute, 0, kvslots.WithLabel("<me>"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if _, err := lease.Return(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.store.Release(ctx, session, kvslots.Lock("k"), grant.Token); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, g.store.Release(ctx, session, kvslots.Lock("k"), grant.Token))
 	var want, got []kvslots.Event
 	for len(want) < 4 {
 		events, err := own.Next(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		want = append(want, events...)
 	}
 	for len(got) < len(want) {
@@ -108,9 +97,7 @@ func TestWatchIsUnsupported(t *testing.T) {
 		w.Close()
 	}
 	stranger, err := client.Dial(t.Context(), g.url, client.Config{Token: "another"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer stranger.Close()
 	w := stranger.Watch(0)
 	defer w.Close()
@@ -175,9 +162,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}))
 	defer srv.Close()
 	c, err := client.Dial(t.Context(), srv.URL, client.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer c.Close()
 	if _, _, err := c.ReadPools(t.Context(), kvslots.PoolQuery{Max: 1}); !errors.Is(err, client.ErrNotUnderstood) {
 		t.Error(err)

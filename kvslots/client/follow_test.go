@@ -41,9 +41,7 @@ func holdLease(t *testing.T, c *client.Client, kick func(context.Context, *kvslo
 		t.Fatal(err)
 	}
 	lease, err := c.Borrow(t.Context(), pool, 10*time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(lease.KeepAlive(t.Context()))
 	return kicked{lease.Done(), lease.Err, func(ctx context.Context, s *kvslots.Store) error { return kick(ctx, s, lease, pool) }, want, 1}
 }
@@ -65,9 +63,7 @@ func evicted(ctx context.Context, s *kvslots.Store, l *kvslots.Lease, pool uuid.
 func newSession(t *testing.T, c *client.Client) *kvslots.Session {
 	t.Helper()
 	session, err := kvslots.NewSession(t.Context(), c, kvslots.WithIdle(10*time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() {
 		if err := session.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -79,9 +75,7 @@ func newSession(t *testing.T, c *client.Client) *kvslots.Session {
 func lockedIn(t *testing.T, session *kvslots.Session, name string) *kvslots.Mutex {
 	t.Helper()
 	m := session.Mutex(name, kvslots.WithTTL(10*time.Minute))
-	if err := m.Lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, m.Lock(t.Context()))
 	return m
 }
 
@@ -121,9 +115,7 @@ var holding = map[string]func(*testing.T, *client.Client) kicked{
 		session := newSession(t, c)
 		on := kvslots.Semaphore(uuid.NewString(), 2)
 		g, err := c.Acquire(t.Context(), session.ID(), on, 10*time.Minute, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		ctx, cancel := context.WithCancelCause(context.Background())
 		var following sync.WaitGroup
 		following.Go(func() { cancel(c.FollowGrant(ctx, session.ID(), on, g.Token)) })
@@ -141,9 +133,7 @@ func (r *restartable) wantKicked(t *testing.T, k kicked) time.Duration {
 		t.Fatalf("ended before: %v", err)
 	}
 	began := time.Now()
-	if err := k.kick(t.Context(), r.store); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, k.kick(t.Context(), r.store))
 	select {
 	case <-k.done:
 	case <-time.After(time.Minute): // a renewal would come later
@@ -251,9 +241,7 @@ func (r *restartable) start(t *testing.T) {
 	service, err := natsapi.Start(nc, natsapi.Config{
 		Pools: r.store, Sessions: r.store, Turns: gateway.NewTurns(), Lending: lending, VerbsPerSecond: 1e9, Logger: logtest.Logger(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	r.stop = sync.OnceFunc(func() {
 		lending.Stop()
 		if err := service.Close(context.Background()); err != nil {
@@ -267,18 +255,14 @@ func (r *restartable) waitFollowed(t *testing.T, n int) {
 	t.Helper()
 	natstest.Eventually(t, "following", func() bool {
 		m, err := r.nc.RequestWithContext(t.Context(), "$SRV.STATS.kvslots", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		var all struct {
 			Endpoints []struct {
 				Name string
 				Data struct{ Open int }
 			}
 		}
-		if err := json.Unmarshal(m.Data, &all); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, json.Unmarshal(m.Data, &all))
 		open := 0
 		for _, e := range all.Endpoints {
 			if strings.HasSuffix(e.Name, "follow") {
@@ -294,9 +278,7 @@ func TestFollowAcrossARestart(t *testing.T) {
 	r := serveRestartable(t)
 	c := dial(t, r.srv.ClientURL())
 	session, err := kvslots.NewSession(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer session.Close(context.Background())
 	m := lockedIn(t, session, "a")
 	lease := holdLease(t, c, returnedByOther, kvslots.ErrNotHeld)
@@ -327,9 +309,7 @@ func TestFollowRestsAfterRefusals(t *testing.T) {
 		answer.Header.Set("Kvslots-Error", "busy")
 		_ = m.RespondMsg(answer)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	c := dial(t, srv.ClientURL())
 	var following sync.WaitGroup

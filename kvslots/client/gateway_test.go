@@ -47,16 +47,12 @@ func serveStore(t *testing.T, cfg kvslots.Config) *gateways {
 	srv := kvslotstest.Start(t, "")
 	cfg.Logger = logtest.Logger()
 	store, err := natsstore.Open(t.Context(), srv.Connect(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	lending, turns := gateway.NewLending(), gateway.NewTurns()
 	service, err := natsapi.Start(srv.Connect(nats.ReconnectBufSize(-1)), natsapi.Config{
 		Pools: store, Sessions: store, Turns: turns, Lending: lending, Tokens: gateway.NewTokens(authToken), Logger: logtest.Logger(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	web := gateway.New(gateway.Config{
 		Store: store, Lending: lending, Tokens: gateway.NewTokens(authToken), Logger: logtest.Logger(),
 		Dialects: []gateway.Dialect{
@@ -66,9 +62,7 @@ func serveStore(t *testing.T, cfg kvslots.Config) *gateways {
 		},
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
 	t.Cleanup(func() {
@@ -86,9 +80,7 @@ func (g *gateways) overHTTP(t *testing.T) *client.Client { return dial(t, g.url)
 func dial(t *testing.T, url string) *client.Client {
 	t.Helper()
 	c, err := dialEither(t, url, client.Config{Token: authToken})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }

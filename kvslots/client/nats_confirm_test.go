@@ -29,17 +29,13 @@ func TestClientConfirms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			listener := srv.Connect()
 			confirmations, err := listener.SubscribeSync("kvslots.confirm.>")
-			if err := errors.Join(err, listener.Flush()); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, errors.Join(err, listener.Flush()))
 			c, pool, ctx := natsclient.New(srv.Connect(opts...), client.Config{}), uuid.New(), t.Context()
 			if _, err := store.Register(ctx, pool, 1); err != nil {
 				t.Fatal(err)
 			}
 			held, err := store.Borrow(ctx, pool, time.Minute, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			granted := make(chan *kvslots.Lease, 1)
 			go func() {
 				lease, err := c.Borrow(ctx, pool, time.Minute, time.Minute)
@@ -136,9 +132,7 @@ func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
 				}
 			}
 			nc := srv.Connect()
-			if err := errors.Join(replier.Flush(), listener.Flush()); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, errors.Join(replier.Flush(), listener.Flush()))
 			dialled := natsclient.New(nc, client.Config{})
 			err := giveUp(func(ctx context.Context) error {
 				_, err := dialled.Borrow(ctx, pool, time.Minute, 0)
@@ -154,9 +148,7 @@ func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
 			if !errors.Is(err, c.want) {
 				t.Errorf("acquire: %v", err)
 			}
-			if err := nc.Publish("end", nil); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, nc.Publish("end", nil))
 			sent := map[string][]string{}
 			for m := <-seen; m.Subject != "end"; m = <-seen {
 				sent[m.Subject] = append(sent[m.Subject], m.Header.Get(wire.RequestHeader)+string(m.Data))

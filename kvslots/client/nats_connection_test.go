@@ -27,9 +27,7 @@ func TestNATSConnectionIsLost(t *testing.T) {
 			_ = m.Respond([]byte(`{}`))
 		}
 	})
-	if err := errors.Join(err, replier.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(err, replier.Flush()))
 	nc := srv.Connect(nats.ReconnectWait(time.Millisecond))
 	c, pool := natsclient.New(nc, client.Config{Timeout: time.Hour}), uuid.New()
 	lose := func(lose func()) error {

@@ -24,9 +24,7 @@ func TestOperator(t *testing.T) {
 			t.Fatal(err)
 		}
 		lease, err := c.Borrow(ctx, pool, time.Minute, 0, kvslots.WithLabel(label))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if h, err := c.Holder(ctx, pool, lease.ID()); err != nil || h.Fence != lease.Fence() || h.Label != label || h.ExpiresIn <= 0 {
 			t.Errorf("the holder: %+v, %v", h, err)
 		}
@@ -96,9 +94,7 @@ func TestPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		lease, err := c.Borrow(ctx, pool, time.Minute, 0, kvslots.WithRequestKey("first"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if _, h, err := c.PlaceOf(ctx, pool, "first"); err != nil || h == nil || h.Fence != lease.Fence() {
 			t.Errorf("of a lease: %+v, %v", h, err)
 		}
@@ -136,9 +132,7 @@ func TestOperatorOfNames(t *testing.T) {
 	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
 		ctx, r, ref := t.Context(), kvslots.Semaphore("build/1", 2), kvslots.ByName("build/1")
 		session, _, err := c.CreateSession(ctx, kvslots.WithLabel("of the session"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if _, err := c.ReadPool(ctx, ref, kvslots.DetailPage{}); !errors.Is(err, kvslots.ErrNoPool) {
 			t.Errorf("before its use: %v", err)
 		}
@@ -146,9 +140,7 @@ func TestOperatorOfNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		other, _, err := c.CreateSession(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if _, acquired, err := c.Enqueue(ctx, other, r, time.Minute, kvslots.WithLabel("of the call")); err != nil || !acquired {
 			t.Fatal(acquired, err)
 		}
@@ -161,9 +153,7 @@ func TestOperatorOfNames(t *testing.T) {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		third, _, err := c.CreateSession(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		_, err = c.Acquire(ctx, third, r, time.Minute, 0)
 		if refused, ok := errors.AsType[*kvslots.NoSlotError](err); !ok || refused.Place != 1 {
 			t.Errorf("refused: %v", err)

@@ -26,9 +26,7 @@ func TestPools(t *testing.T) {
 		}
 		before := time.Now()
 		lease, err := c.Borrow(ctx, pool, 29500*time.Millisecond, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if lease.Position() != 0 || lease.TTL() != 30*time.Second || lease.Fence() == 0 || lease.ID() == uuid.Nil {
 			t.Errorf("borrowed %v for %v, fence %d", lease.Position(), lease.TTL(), lease.Fence())
 		}
@@ -128,9 +126,7 @@ func TestKeepAlive(t *testing.T) {
 			t.Fatal(err)
 		}
 		lease, err := c.Borrow(ctx, pool, 6*time.Second, 0) // renewed after a third of its time
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		defer lease.KeepAlive(ctx)()
 		ends := lease.ExpiresAt()
 		kvslotstest.Eventually(t, "the lease is renewed", func() bool { return lease.ExpiresAt().After(ends) })

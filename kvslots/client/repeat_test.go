@@ -178,9 +178,7 @@ func TestWaitsLongerThanTheGateway(t *testing.T) {
 				t.Fatal(err)
 			}
 			held, err := g.store.Borrow(t.Context(), pool, time.Minute, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			granted := make(chan error, 1)
 			began := time.Now()
 			go func() {
@@ -210,9 +208,7 @@ func TestRepeatsAreCanceledTogether(t *testing.T) {
 	if _, err := nc.Subscribe("kvslots.cancel", func(m *nats.Msg) { canceled <- m.Header.Get(wire.RequestHeader) }); err != nil {
 		t.Fatal(err)
 	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, nc.Flush())
 	asked := make(chan *nats.Msg, 100)
 	served := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -230,9 +226,7 @@ func TestRepeatsAreCanceledTogether(t *testing.T) {
 			_ = m.RespondMsg(&nats.Msg{Header: h})
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer sub.Unsubscribe()
 	first, second := <-asked, <-asked
 	if key := first.Header.Get(wire.RequestKeyHeader); key == "" || second.Header.Get(wire.RequestKeyHeader) != key {

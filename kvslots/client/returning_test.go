@@ -21,9 +21,7 @@ func returners(t *testing.T) (all map[string]kvslots.Service, session func() str
 	session = func() string {
 		t.Helper()
 		id, _, err := g.store.CreateSession(t.Context(), kvslots.WithIdle(time.Minute))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		return id
 	}
 	return map[string]kvslots.Service{"store": g.store, "nats": g.overNATS(t), "http": g.overHTTP(t)}, session
@@ -49,13 +47,9 @@ func TestReturnsWhateverTheContext(t *testing.T) {
 					t.Fatal(err)
 				}
 				first, err := r.Borrow(t.Context(), pool, time.Minute, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, err)
 				second, err := r.Borrow(t.Context(), pool, time.Minute, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, err)
 				if returned, err := first.Return(ended); !returned || err != nil {
 					t.Errorf("lease: %v, %v", returned, err)
 				}
@@ -82,9 +76,7 @@ func TestReleasesWhateverTheContext(t *testing.T) {
 			t.Run(name+" "+why, func(t *testing.T) {
 				session, key := newSession(), kvslots.Lock(name+why)
 				g, err := r.Acquire(t.Context(), session, key, time.Minute, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, err)
 				for _, want := range []error{nil, kvslots.ErrNotHeld} {
 					if err := r.Release(ended, session, key, g.Token); !errors.Is(err, want) {
 						t.Errorf("release: %v, want %v", err, want)
@@ -110,9 +102,7 @@ func TestReleasesWhateverTheContext(t *testing.T) {
 func TestReturnReportsThatNoGatewayIsThere(t *testing.T) {
 	for name, url := range map[string]string{"nats": kvslotstest.Start(t, "").ClientURL(), "http": closedURL(t)} {
 		c, err := dialEither(t, url, client.Config{Timeout: 100 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		defer c.Close()
 		for why, ended := range endedContexts(t) {
 			if returned, err := c.Return(ended, uuid.New(), uuid.New()); returned || !errors.Is(err, kvslots.ErrUnavailable) {

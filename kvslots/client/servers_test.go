@@ -14,6 +14,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // A server that fails is skipped, and the next request begins with the one that has answered.
@@ -43,9 +44,7 @@ func TestServersInTurn(t *testing.T) {
 // A server that accepts connections and never answers takes no more than its share of the time.
 func TestServerIsSilent(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer ln.Close()
 	good := httptest.NewServer(&fakeGateway{answers: []int{200}})
 	defer good.Close()

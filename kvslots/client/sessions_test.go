@@ -32,9 +32,7 @@ func testSessions(t *testing.T, c *client.Client, r kvslots.Resource) {
 		t.Fatal(idle, err)
 	}
 	two, _, err := c.CreateSession(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	g, err := c.Acquire(ctx, one, r, 30*time.Second, 0)
 	if err != nil || g.TTL != 30*time.Second || g.Fence == 0 {
 		t.Fatal(g, err)
@@ -63,9 +61,7 @@ func testSessions(t *testing.T, c *client.Client, r kvslots.Resource) {
 	if left, err := c.Extend(ctx, one, r, g.Token, time.Minute); err != nil || left != time.Minute {
 		t.Fatal(left, err)
 	}
-	if err := c.Release(ctx, one, r, g.Token); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, c.Release(ctx, one, r, g.Token))
 	next, err := c.Wait(ctx, two, r, 10*time.Second)
 	if err != nil || next.Fence <= g.Fence {
 		t.Fatal(next, err)
@@ -77,9 +73,7 @@ func testSessions(t *testing.T, c *client.Client, r kvslots.Resource) {
 	if _, err := c.Acquire(gone, one, r, time.Minute, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
-	if err := c.EndSession(ctx, two); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, c.EndSession(ctx, two))
 	if _, err := c.Acquire(ctx, one, r, time.Minute, 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -103,9 +97,7 @@ func TestSessionCoversItsLeases(t *testing.T) {
 				opts = append(opts, kvslots.WithTTL(ttl))
 			}
 			m := session.Mutex(ttl.String(), opts...)
-			if err := m.Lock(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, m.Lock(t.Context()))
 			if got := m.TTL(); got != want {
 				t.Errorf("asked for %v: %v", ttl, got)
 			}
@@ -124,17 +116,13 @@ func TestCanceledLockLeavesTheLine(t *testing.T) {
 	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
 		holder, session := newSession(t, c), newSession(t, c)
 		m := holder.Mutex("x")
-		if err := m.Lock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, m.Lock(t.Context()))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- session.Mutex("x").Lock(ctx) }()
 		waiting := func() int {
 			detail, err := g.store.ReadPool(t.Context(), kvslots.ByName("x"), kvslots.DetailPage{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			return detail.Waiting
 		}
 		kvslotstest.Eventually(t, "the lock waits", func() bool { return waiting() == 1 })

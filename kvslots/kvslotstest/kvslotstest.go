@@ -53,4 +53,7 @@ var (
 
 	// Eventually waits for a condition, and fails the test if it is not met within five minutes.
 	Eventually = natstest.Eventually
+
+	// Must ends the test if there is an error.
+	Must = natstest.Must
 )

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // Scripts depend on the names of fields, and those that grep on their order.
@@ -36,9 +37,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := json.Marshal(c.answer)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			if string(got) != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 var plainBodies = []struct {
@@ -85,8 +87,6 @@ func BenchmarkParseBorrow(b *testing.B) {
 		if err == nil {
 			err = fields.Borrow(&Params{})
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		kvslotstest.Must(b, err)
 	}
 }

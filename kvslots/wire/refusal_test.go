@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // A client finds the error that the gateway has reported.
@@ -47,9 +48,7 @@ func TestRefusal(t *testing.T) {
 			t.Run(name+" "+c.err.Error(), func(t *testing.T) {
 				status := lookup(c.err)
 				body, err := json.Marshal(status.Failure())
-				if err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, err)
 				got := NewRefusal(status.Code, headerOf(status), body)
 				if got.Status != status.Code || got.Text == "" || got.Err != c.want {
 					t.Errorf("%s is understood as %+v", body, got)
@@ -72,9 +71,7 @@ func TestRefusalOfAnArgument(t *testing.T) {
 		want := kvslots.RangeError{Field: "what must be there", Range: "1 or more"}
 		status := lookup(&want)
 		body, err := json.Marshal(status.Failure())
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		got, ok := errors.AsType[*kvslots.RangeError](NewRefusal(status.Code, headerOf(status), body))
 		if !ok || *got != want {
 			t.Errorf("%s is understood as %+v", body, got)
@@ -86,9 +83,7 @@ func TestRefusalOfAnArgument(t *testing.T) {
 func TestRefusalOfTheServer(t *testing.T) {
 	for _, status := range []Status{Unauthorized, ForeignHost, ForeignOrigin, NotFound, MethodNotAllowed, RateLimited} {
 		body, err := json.Marshal(status.Failure())
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if got := NewRefusal(status.Code, headerOf(status), body); got.Err != nil || got.Text != status.Text {
 			t.Errorf("%s is understood as %+v", body, got)
 		}

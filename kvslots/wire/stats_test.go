@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 func TestNewStats(t *testing.T) {
@@ -40,9 +41,7 @@ func TestNewStats(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := json.Marshal(NewStats(c.stats, c.clients))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			if string(got) != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/openapitest"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -39,9 +40,7 @@ func Open(t testing.TB, configure func(cfg *gateway.Config)) *Gateway {
 func OpenPaused(t testing.TB, configure func(cfg *gateway.Config)) (g *Gateway, resume func()) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	g = &Gateway{Addr: ln.Addr().String(), Lending: gateway.NewLending(), Logs: &logtest.Log{}}
 	cfg := gateway.Config{Store: Ready{}, Sync: "interval", Lending: g.Lending, Logger: g.Logs.Logger()}
 	configure(&cfg)
@@ -95,9 +94,7 @@ func (g *Gateway) Do(t testing.TB, method, path, body string, header ...string) 
 func (g *Gateway) Dial(t testing.TB) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", g.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }

@@ -30,9 +30,7 @@ func StartServer(t testing.TB, cfg natsembed.Config) *natsembed.Server {
 	}
 	cfg.Sync, cfg.Logger = natsembed.SyncInterval, logtest.Logger()
 	srv, err := natsembed.Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() {
 		if err := srv.Close(); err != nil {
 			t.Error(err)
@@ -47,14 +45,10 @@ func StartServer(t testing.TB, cfg natsembed.Config) *natsembed.Server {
 func OpenStore(t testing.TB, connect func(...nats.Option) (*nats.Conn, error), cfg kvslots.Config) (store *kvslots.Store, closeIt func()) {
 	t.Helper()
 	nc, err := connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	cfg.Logger = logtest.Logger()
 	store, err = natsstore.Open(t.Context(), nc, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	closeIt = sync.OnceFunc(func() {
 		if err := store.Close(context.Background()); err != nil {
 			t.Error(err)

@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 func TestHungUp(t *testing.T) {
@@ -45,9 +47,7 @@ func testHungUp(t *testing.T, start func(*httptest.Server)) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := dial()
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			io.WriteString(conn, sent)
 			if <-arrived {
 				t.Error("hung up before it has")

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // A borrow that keeps its place, since its client asks again, has not timed out.
@@ -26,9 +27,7 @@ func TestTimeouts(t *testing.T) {
 	all := prometheus.NewRegistry()
 	all.MustRegister(l)
 	families, err := all.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	counted := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {

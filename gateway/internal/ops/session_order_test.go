@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -25,9 +26,7 @@ func (t *Turns) waiting(session string) int {
 func take(t *testing.T, turns *Turns, session string) (done func()) {
 	t.Helper()
 	done, err := turns.Take(t.Context(), session, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return done
 }
 

@@ -76,9 +76,7 @@ func TestPython(t *testing.T) {
 		t.Fatalf("found only %q, %v", files, err)
 	}
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	dir := t.TempDir()
 	writeCertificate(t, dir)
 	env := []string{
@@ -105,28 +103,20 @@ func TestPython(t *testing.T) {
 func writeCertificate(t *testing.T, dir string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	encoded, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for name, block := range map[string]*pem.Block{
 		"cert.pem": {Type: "CERTIFICATE", Bytes: certificate},
 		"key.pem":  {Type: "PRIVATE KEY", Bytes: encoded},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
 	}
 }
 
@@ -155,9 +145,7 @@ func TestInstall(t *testing.T) {
 	interpreter := interpreters[found]
 	t.Parallel()
 	sources, dist, target := t.TempDir(), t.TempDir(), t.TempDir() // setuptools leaves files beside the sources
-	if err := os.CopyFS(sources, os.DirFS(".")); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.CopyFS(sources, os.DirFS(".")))
 	run(t, nil, interpreter, "-c", "import os, sys; from setuptools import build_meta; os.chdir(sys.argv[1]); build_meta.build_sdist(sys.argv[2])", sources, dist)
 	pip := []string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-build-isolation", "--target", target}
 	sdists, err := filepath.Glob(filepath.Join(dist, "kvslots-*.tar.gz"))
@@ -180,9 +168,7 @@ func TestInstall(t *testing.T) {
 // TestLicense compares the license of the package, which is built from this directory alone, with that of the repository.
 func TestLicense(t *testing.T) {
 	ours, err := os.ReadFile("LICENSE")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	root, err := os.ReadFile("../../../LICENSE")
 	if err != nil || string(ours) != string(root) {
 		t.Errorf("the package's license is another one: %v", err)

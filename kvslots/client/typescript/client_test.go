@@ -40,9 +40,7 @@ func TestClient(t *testing.T) {
 	building.Go(func() { buildGateway(t, binary) })
 	t.Cleanup(building.Wait)
 	for _, name := range []string{"src", "test"} {
-		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(name)); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, os.CopyFS(filepath.Join(dir, name), os.DirFS(name)))
 	}
 	for _, name := range []string{"package.json", "package-lock.json", "tsconfig.json", "README.md", "CHANGELOG.md", "LICENSE"} {
 		write(t, filepath.Join(dir, name), read(t, name))
@@ -55,9 +53,7 @@ func TestClient(t *testing.T) {
 	writeExamples(t, dir, url)
 	run(t, dir, nil, "npx", "--no-install", "tsc", "-p", "test")
 	description, err := filepath.Abs(filepath.Join(root, "gateway", "openapi.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	certificate, key := writeCertificate(t)
 	env := []string{
 		"KVSLOTS_URL=" + url, "KVSLOTS_GATEWAYS=" + gateways.serve(), "KVSLOTS_OPENAPI=" + description,
@@ -174,9 +170,7 @@ func writeCertificate(t *testing.T) (certificate, key string) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
 	private, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	dir := t.TempDir()
 	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	write(t, certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
@@ -223,29 +217,21 @@ func writeExamples(t *testing.T, dir, url string) {
 		write(t, filepath.Join(dir, "test", "examples", p.Name+".ts"), []byte(code))
 	}
 	list, err := json.Marshal(programs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	write(t, filepath.Join(dir, "test", "out", "examples", "programs.json"), list)
 }
 
 func read(t *testing.T, file string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return text
 }
 
 func write(t *testing.T, file string, text []byte) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	kvslotstest.Must(t, os.WriteFile(file, text, 0o600))
 }
 
 // run runs a program in a directory, and returns its output. It fails the test if the program

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -25,16 +26,12 @@ func followsFile(t *testing.T, gives wire.Access, flags ...string) {
 		if err == nil {
 			err = os.Rename(file+".new", file)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 	}
 	write("one")
 	lines := &logtest.Log{}
 	opened, err := openAccess(settingsOf(t, append(flags, file)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	r := &reloader{of: opened.files, log: lines.Logger(), failed: map[string]string{}}
 	ticks := make(chan time.Time)
 	done := make(chan struct{})
@@ -52,9 +49,7 @@ func followsFile(t *testing.T, gives wire.Access, flags ...string) {
 	if opened.tokens.Access("Bearer two") != gives || opened.tokens.Access("Bearer one") != wire.AccessNone {
 		t.Errorf("the change is not in force:\n%s", lines)
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.Remove(file))
 	for range 3 {
 		tick()
 	}

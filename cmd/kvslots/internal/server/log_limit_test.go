@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -20,9 +21,7 @@ func TestLogLimit(t *testing.T) {
 func testLogLimit(t *testing.T) {
 	var out logtest.Log
 	log, err := NewLogger(&out, "debug", "json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	logged := func(lines int, level slog.Level, text string) string {
 		out.Reset()
 		for range lines {

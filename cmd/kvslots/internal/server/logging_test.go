@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -27,9 +28,7 @@ func TestLogLines(t *testing.T) {
 func testLogLine(t *testing.T, format, want string) {
 	var out logtest.Log
 	log, err := NewLogger(&out, "info", format)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	log = log.With("component", "store")
 	log.Debug("ready")
 	log.Warn(`not "ready"`, "error", errors.New("a\\b\"c\x1b\nd<e>"), "stack", []string{"f", "g&"}, "detail", "\xff", "ms", 1.5, "n", 7)

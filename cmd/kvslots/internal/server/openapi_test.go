@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/openapitest"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // The OpenAPI document contains exactly the routes that a gateway serves by default.
@@ -21,9 +22,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 		served = append(served, method+" "+route)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	described := openapitest.Operations(t)
 	for _, route := range served {
 		if !slices.Contains(described, route) {

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -21,9 +22,7 @@ func settingsOf(t *testing.T, args ...string) *settings.Serve {
 	if err == nil {
 		err = settings.Load(command, nil, s)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return s
 }
 

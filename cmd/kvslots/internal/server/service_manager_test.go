@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -57,9 +58,7 @@ func TestAlive(t *testing.T) {
 	s := settings.DefaultServe()
 	s.DataDir = t.TempDir()
 	b, err := embedNATS(t.Context(), s, logtest.Logger())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if err := b.alive(readiness{errors.New("no leader")})(ctx); err != nil {
@@ -68,9 +67,7 @@ func TestAlive(t *testing.T) {
 	if err := (&backend{}).alive(readiness{})(ctx); err != nil {
 		t.Errorf("an external NATS: %v", err)
 	}
-	if err := b.close(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, b.close())
 	if err := b.alive(readiness{})(ctx); err == nil {
 		t.Error("an embedded server that does not answer counts as alive")
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // What is printed is a configuration file with the same settings.
@@ -55,15 +57,9 @@ func check(t *testing.T, args []string, env Environment) (printed string, of *Se
 	t.Helper()
 	flags := pflag.NewFlagSet("check-config", pflag.ContinueOnError)
 	c := NewCheck(flags)
-	if err := flags.Parse(args); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Run(env, nil); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, flags.Parse(args))
+	kvslotstest.Must(t, c.Run(env, nil))
 	var out strings.Builder
-	if err := c.Print(&out); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, c.Print(&out))
 	return out.String(), c.of
 }

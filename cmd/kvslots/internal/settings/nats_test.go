@@ -7,27 +7,21 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // Answers contain leases. A client with an nkey receives them in an inbox to which no
 // other client may subscribe.
 func TestOwnInbox(t *testing.T) {
 	pair, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	public, err := pair.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	seed, err := pair.Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	file := filepath.Join(t.TempDir(), "seed")
-	if err := os.WriteFile(file, seed, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(file, seed, 0o600))
 	for _, c := range []struct {
 		name string
 		from NATS
@@ -40,14 +34,10 @@ func TestOwnInbox(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			options, err := c.from.Options()
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			var got nats.Options
 			for _, option := range options {
-				if err := option(&got); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, option(&got))
 			}
 			if got.InboxPrefix != c.want {
 				t.Errorf("got %q, want %q", got.InboxPrefix, c.want)

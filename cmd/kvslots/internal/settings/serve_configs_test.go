@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 func TestAllowedHosts(t *testing.T) {
@@ -32,9 +34,7 @@ func TestAllowedHosts(t *testing.T) {
 func TestTrustedProxies(t *testing.T) {
 	var s Serve
 	flag := networks(&s.httpProxies)
-	if err := flag.Set("10.0.0.0/8, 192.0.2.1,2001:db8::1/32,::ffff:192.0.2.2"); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, flag.Set("10.0.0.0/8, 192.0.2.1,2001:db8::1/32,::ffff:192.0.2.2"))
 	want := []netip.Prefix{
 		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"),
 		netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("192.0.2.2/32"),

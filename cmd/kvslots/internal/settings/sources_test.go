@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // load loads settings as serve does.
@@ -18,18 +20,14 @@ func load(t *testing.T, args []string, env Environment) (*Serve, error) {
 	t.Helper()
 	s, command := DefaultServe(), &cobra.Command{Use: "serve"}
 	s.AddFlags(command.Flags())
-	if err := command.ParseFlags(args); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, command.ParseFlags(args))
 	return s, Load(command, env, s)
 }
 
 func writeFile(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -44,9 +42,7 @@ func TestPrecedence(t *testing.T) {
 			"KVSLOTS_DATA_DIR": "", // an empty variable is ignored
 			"KVSLOTS_UNKNOWN":  "x",
 		})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	want := DefaultServe()
 	want.store.MaxTTL = 30 * time.Second  // flag
 	want.store.MaxWait = 20 * time.Second // environment
@@ -149,9 +145,7 @@ func TestFileFormats(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := load(t, []string{"--config", writeFile(t, name, content)}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			if s.sync != "interval" || s.store.MaxTTL != 90*time.Second || s.DrainWait != time.Hour {
 				t.Errorf("got %+v", s)
 			}

@@ -28,11 +28,11 @@ func (p *enqueued) await(c *call, r Await) {
 	a := &await{p: p, call: c, pool: p.of(r.Pool), session: r.Session, lock: r.Lock, none: ErrNotEnqueued}
 	p.awaits[a.key()] = append(p.awaits[a.key()], a)
 	a.pool.users++
-	c.bound(p.now.Add(r.Wait + patience))
-	c.reload, c.quit = a.step, quitFunc(a.stop)
-	a.expiry.fire = func() { a.stop(ErrNoSlot) }
-	p.timers.start(&a.expiry, p.now.Add(r.Wait))
-	p.reads.whenCurrent(c, func() {
+	c.bound(p.now().Add(r.Wait + patience))
+	c.onReload(a.step)
+	c.onQuit(quitFunc(a.stop))
+	p.arm(&a.expiry, p.now().Add(r.Wait), func() { a.stop(ErrNoSlot) })
+	p.whenCurrent(c, func() {
 		a.certain = true
 		a.step()
 	})
@@ -52,8 +52,8 @@ func (a *await) stop(why error) {
 		a.end(Answer{Err: why})
 	default:
 		a.why = why
-		a.call.bound(a.p.now.Add(patience))
-		a.p.reads.whenLive(a.step)
+		a.call.bound(a.p.now().Add(patience))
+		a.p.whenLive(a.step)
 	}
 }
 
@@ -62,14 +62,14 @@ func (a *await) stop(why error) {
 func (a *await) gaveUp() bool { return a.why != nil && !errors.Is(a.why, ErrNoSlot) }
 
 func (a *await) end(answer Answer) {
-	if !a.call.isOpen() || a.call.parked != nil {
+	if !a.call.isOpen() || a.call.kept() != nil {
 		return
 	}
-	a.p.timers.stop(&a.expiry)
+	a.p.disarm(&a.expiry)
 	ps := a.pool
 	drop(a.p.awaits, a.key(), a)
 	ps.users--
-	a.call.quit = nil
+	a.call.onQuit(nil)
 	a.call.answer(answer)
 	ps.mark()
 	if (a.why != nil || a.mark != 0) && (errors.Is(answer.Err, ErrUnavailable) || errors.Is(answer.Err, ErrClosed)) {
@@ -81,15 +81,15 @@ func (a *await) end(answer Answer) {
 // its slot there has changed.
 func (p *enqueued) changed(pool, session entry.Hash) {
 	for _, a := range p.awaits[sessionPool{pool, session}] {
-		p.reads.whenLive(a.step)
+		p.whenLive(a.step)
 	}
 }
 
 // found returns what has become of the Enqueue that the call waits for. The session may have
 // enqueued again since, or under other terms.
 func (a *await) found() rules.Enqueued {
-	pool := a.p.view.Pool(a.pool.id)
-	e := a.p.view.EnqueuedIn(pool, a.session)
+	pool := a.p.view().Pool(a.pool.id)
+	e := a.p.view().EnqueuedIn(pool, a.session)
 	if pool.Exists() && pool.Terms().Lock != a.lock && e.Status != rules.Spent {
 		return rules.Enqueued{}
 	}
@@ -105,24 +105,24 @@ func (a *await) step() {
 		return
 	}
 	switch e := a.found(); {
-	case !a.p.view.Alive(a.session):
+	case !a.p.view().Alive(a.session):
 		a.end(Answer{Err: ErrSessionGone})
 	case e.Status == rules.NotEnqueued:
 		a.end(Answer{Err: a.none})
 	case e.Status == rules.Unserved: // no caller was answered, and the ticket stands again
 		a.busy = true
-		a.p.writes.discard(rules.SlotKey(a.pool.id, e.Slot.Position), e.Slot.Revision, func(resolution) { a.goOn() })
+		a.p.discard(rules.SlotKey(a.pool.id, e.Slot.Position), e.Slot.Revision, func(*write) { a.goOn() })
 	case e.Status == rules.Spent:
 		a.consume(e.Ticket, ErrLeaseExpired)
-	case e.Status == rules.Served && e.Slot.InDoubt(a.p.now):
-		a.call.after(failurePause, a.step)
+	case e.Status == rules.Served && e.Slot.InDoubt(a.p.now()):
+		a.p.after(a.call, failurePause, a.step)
 	case e.Status == rules.Served && a.gaveUp():
 		a.decline(e.Slot)
 	case e.Status == rules.Served:
 		a.markSeen(e.Slot)
 	case a.why != nil:
 		a.consume(e.Ticket, a.why)
-	case e.Ticket.Value.Peer != a.p.self.id && e.Ticket.Stands():
+	case e.Ticket.Value.Peer != a.p.self() && e.Ticket.Stands():
 		a.busy = true
 		a.p.adopt(e.Ticket, a.goOn)
 	}
@@ -137,7 +137,7 @@ func (a *await) goOn() {
 // consume purges the session's ticket. Then the answer is none, unless the ticket was served before.
 func (a *await) consume(t *rules.Ticket, none error) {
 	a.busy = true
-	a.call.put(a.p.purge(t.Key, t.Revision), func(resolution) {
+	a.p.putFor(a.call, a.p.purge(t.Key, t.Revision), func(*write) {
 		a.none = none
 		a.goOn()
 	}, a.goOn)
@@ -159,21 +159,21 @@ func (a *await) decline(s *rules.Slot) {
 // is left. No caller waits for these purges, so they are repeated if they are refused.
 func (a *await) free(done func()) {
 	if a.place != 0 {
-		a.p.reads.whenLive(func() { a.freeNext(done) })
+		a.p.whenLive(func() { a.freeNext(done) })
 	}
 }
 
 func (a *await) freeNext(done func()) {
-	again := func(resolution) { a.free(done) }
-	pool, session := a.p.view.Pool(a.pool.id), a.p.view.Session(a.session)
+	again := func(*write) { a.free(done) }
+	pool, session := a.p.view().Pool(a.pool.id), a.p.view().Session(a.session)
 	if pool != nil && session != nil {
 		if t := pool.Ticket(a.place); t != nil {
-			a.p.writes.discard(t.Key, t.Revision, again)
+			a.p.discard(t.Key, t.Revision, again)
 			return
 		}
 		for _, s := range session.Slots {
 			if s.Pool == pool && s.Value.Ticket == a.place && (s.Value.Unseen || s.Author == a.mark) {
-				a.p.writes.discard(rules.SlotKey(pool.ID, s.Position), s.Revision, again)
+				a.p.discard(rules.SlotKey(pool.ID, s.Position), s.Revision, again)
 				return
 			}
 		}
@@ -184,20 +184,20 @@ func (a *await) freeNext(done func()) {
 // markSeen clears Unseen in the session's slot, which restarts the lease's ttl. From
 // then on the peer that claimed the slot cannot withdraw its claim, and no other await answers with it.
 func (a *await) markSeen(s *rules.Slot) {
-	if s.Ended(a.p.now) || s.Expiring(a.p.now) || s.UnseenOver(a.p.now) {
+	if s.Ended(a.p.now()) || s.Expiring(a.p.now()) || s.UnseenOver(a.p.now()) {
 		return // the slot is about to be purged, which calls step again
 	}
-	value, sent := s.Renewed(max(s.Value.Asked, s.Value.TTL).Duration()), a.p.now // a repeat has written what was left
+	value, sent := s.Renewed(max(s.Value.Asked, s.Value.TTL).Duration()), a.p.now() // a repeat has written what was left
 	value.Unseen = false
 	h := Held{Pool: a.pool.id, Lease: value.Lease, Session: a.session, Fence: s.Fence}
 	a.busy = true
-	a.mark = a.call.put(a.p.value(rules.SlotKey(h.Pool, s.Position), value, s.Revision, value.TTL.Duration()), func(resolution) {
+	a.mark = a.p.putFor(a.call, a.p.value(rules.SlotKey(h.Pool, s.Position), value, s.Revision, value.TTL.Duration()), func(*write) {
 		a.none = ErrLeaseExpired
-		h.withLease(a.call, func(s *rules.Slot) { a.grant(s, sent) }, func(error) { a.goOn() })
+		h.withLease(a.p.leases, a.call, func(s *rules.Slot) { a.grant(s, sent) }, func(error) { a.goOn() })
 	}, func() {
 		a.mark = 0
 		a.goOn()
-	}).msg.Author
+	}).author()
 }
 
 // grant answers with a lease whose ticket has left the line, since the session may return it at once.
@@ -216,6 +216,6 @@ func (a *await) grant(s *rules.Slot, sent Instant) {
 		return
 	}
 	grant.basis.renewal, grant.Resumed = s.Value.Ticket == 0, false
-	a.p.counters.Grants++
+	a.p.count().Grants++
 	a.end(Answer{Grant: grant})
 }

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"slices"
+	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
@@ -19,7 +20,6 @@ type barrier struct {
 
 // reads holds the pending reads.
 type reads struct {
-	k        *kernel
 	unsent   []*read            // reads for which no barrier was sent yet
 	reached  alarmQueue[uint64] // reads that wait for a revision
 	barrier  *barrier           // the unanswered one, if any
@@ -31,76 +31,93 @@ const manyReads = 1024
 
 // whenCurrent calls try when the view is live and as new as the call of whenCurrent.
 // If c is answered before, it does not call try.
-func (q *reads) whenCurrent(c *call, try func()) {
-	q.unsent = append(q.unsent, &read{call: c, fire: try})
+func (p *post) whenCurrent(c *call, try func()) {
+	q := &p.reads
+	q.unsent = append(q.unsent, alarmOf[uint64](c, try))
 	if n := len(q.unsent); n >= manyReads && n&(n-1) == 0 {
 		q.unsent = slices.DeleteFunc(q.unsent, (*read).void)
 	}
-	q.sendBarrier()
+	p.sendBarrier()
 }
 
 // whenLive calls do when the view is live.
-func (q *reads) whenLive(do func()) { q.reached.start(&read{fire: do}, 0) }
+func (p *post) whenLive(do func()) { p.reads.reached.start(alarmOf[uint64](nil, do), 0) }
 
-// answer fires the reads for which the view is ready. They may add others.
-func (q *reads) answer() {
-	q.reached.run(q.k.view.Revision)
+// after calls do when d has passed and the view is live, unless the call is answered by then. c may
+// be nil.
+func (p *post) after(c *call, d time.Duration, do func()) {
+	r := alarmOf[uint64](c, do)
+	p.arm(alarmOf[Instant](c, nil), p.now().Add(d), func() { p.reads.reached.start(r, 0) })
 }
 
-// sendBarrier sends a barrier if reads need one and none is unanswered.
-func (q *reads) sendBarrier() {
-	if len(q.unsent) == 0 || q.barrier != nil || q.k.stopping || q.k.feed.mode != live {
+// decide calls step now if the view is live, and if step returns false, or the view is not live,
+// when it is live and as new as now: then current is set.
+func (p *post) decide(c *call, step func(current bool) (decided bool)) {
+	if p.isLive() && step(false) {
 		return
 	}
-	b := &barrier{sent: q.k.now, serves: q.unsent}
+	p.whenCurrent(c, func() { step(true) })
+}
+
+// fireReads fires the reads for which the view, which is live, is ready. They may add others.
+func (p *post) fireReads() { p.reads.reached.run(p.view().Revision) }
+
+// sendBarrier sends a barrier if reads need one and none is unanswered.
+func (p *post) sendBarrier() {
+	q := &p.reads
+	if len(q.unsent) == 0 || q.barrier != nil || p.isStopping() || !p.isLive() {
+		return
+	}
+	b := &barrier{sent: p.now(), serves: q.unsent}
 	q.barrier, q.unsent = b, nil
-	q.k.counters.Barriers++
-	view := q.k.view
-	q.k.writes.put(q.barrierMessage(), func(r resolution) {
+	p.count().Barriers++
+	view := p.view()
+	p.put(p.barrierMessage(), func(w *write) {
 		q.barrier = nil
-		if q.k.view != view || r.result != written && r.revision == 0 {
+		if p.view() != view || !w.written() && w.revision() == 0 {
 			q.unsent = append(b.serves, q.unsent...)
-			q.k.after(notNowPause, q.sendBarrier)
+			p.after(nil, notNowPause, p.sendBarrier)
 			return
 		}
-		if r.result == written {
-			q.previous = r.revision
+		if w.written() {
+			q.previous = w.revision()
 		}
-		q.serve(b, r.revision)
+		p.serveReads(b, w.revision())
 	})
 }
 
-// serve records the revision of a barrier, which its reads wait for.
-func (q *reads) serve(b *barrier, revision uint64) {
-	view := q.k.view
-	q.reached.start(&read{fire: func() {
-		if q.k.view == view {
+// serveReads records the revision of a barrier, which its reads wait for.
+func (p *post) serveReads(b *barrier, revision uint64) {
+	view := p.view()
+	p.reads.reached.start(alarmOf[uint64](nil, func() {
+		if p.view() == view {
 			view.Passed(b.sent)
-			q.k.counters.Read.add(q.k.now.Sub(b.sent))
+			p.count().Read.add(p.now().Sub(b.sent))
 		}
-	}}, revision)
+	}), revision)
 	for _, r := range b.serves {
-		q.reached.start(r, revision)
+		p.reads.reached.start(r, revision)
 	}
-	q.sendBarrier()
+	p.sendBarrier()
 }
 
 // barrierMessage returns a message that the stream's leader orders with all others.
 // On one node it is a write with an impossible condition, whose refusal names the
 // last sequence; a replicated stream needs a real write.
-func (q *reads) barrierMessage() entry.Message {
-	key := entry.Key{Kind: entry.Barrier, Session: q.k.self.id}
-	if !q.k.cfg.Replicated {
+func (p *post) barrierMessage() entry.Message {
+	key := entry.Key{Kind: entry.Barrier, Session: p.self()}
+	if !p.settings().Replicated {
 		return entry.Message{Key: key, Expect: entry.ExpectStream, Revision: 1}
 	}
-	m := entry.NewMessage(key, entry.BarrierValue{Previous: q.previous}, 0, rules.Guard)
+	m := entry.NewMessage(key, entry.BarrierValue{Previous: p.reads.previous}, 0, rules.Guard)
 	m.Expect = entry.ExpectNothing
 	return m
 }
 
-// restart makes all reads wait for a new view. The revisions that they waited for
+// restartReads makes all reads wait for a new view. The revisions that they waited for
 // mean nothing in it.
-func (q *reads) restart() {
+func (p *post) restartReads() {
+	q := &p.reads
 	for _, r := range q.reached.drain() {
 		q.reached.start(r, 0)
 	}

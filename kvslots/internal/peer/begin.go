@@ -2,88 +2,86 @@ package peer
 
 import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
-// Each request begins in the room that serves it.
-
-func (r Register) begin(p *Peer, c *call)      { p.pools.register(c, r) }
-func (r Inspect) begin(p *Peer, c *call)       { p.pools.inspect(c, r) }
-func (r Delete) begin(p *Peer, c *call)        { p.pools.remove(c, r) }
-func (r ReleaseOwned) begin(p *Peer, c *call)  { p.pools.releaseOwned(c, r) }
-func (r InspectOwned) begin(p *Peer, c *call)  { p.pools.inspectOwned(c, r) }
-func (r CreateSession) begin(p *Peer, c *call) { p.sessions.create(c, r) }
-func (r EndSession) begin(p *Peer, c *call)    { p.sessions.end(c, r) }
-func (r ReadStats) begin(p *Peer, c *call)     { p.readStats(c, r) }
-func (r ReadPools) begin(p *Peer, c *call)     { p.readPools(c, r) }
-func (r ReadPool) begin(p *Peer, c *call)      { p.pools.readPool(c, r) }
-func (r ReadPlace) begin(p *Peer, c *call)     { p.pools.readPlace(c, r) }
-func (r SetOut) begin(p *Peer, c *call)        { p.pools.setOut(c, r) }
-func (r Confirm) begin(p *Peer, c *call)       { p.confirm(c) }
-func (r Follow) begin(p *Peer, c *call)        { p.follows.follow(c, r) }
-
-func (r Borrow) begin(p *Peer, c *call) {
-	p.pools.borrow(c, r.Pool, wish{
-		lease: r.Lease, nonce: r.Nonce, leaseOf: r.LeaseOf, request: r.Request, ttl: r.TTL, label: r.Label, from: r.Origin,
-	}, r.Wait)
+// serve begins a request in the room that serves it. A request of a session uses the session.
+func (p *Peer) serve(request Request, c *call) {
+	switch r := request.(type) {
+	case Borrow:
+		p.pools.lend(c, r)
+	case Acquire:
+		p.sessions.use(c, r.Session)
+		p.pools.acquire(c, r)
+	case Enqueue:
+		p.sessions.use(c, r.Session)
+		p.enqueued.enqueue(c, r)
+	case Await:
+		p.sessions.use(c, r.Session)
+		p.enqueued.await(c, r)
+	case Return:
+		p.giveUp(c, &r.Held)
+	case Abandon:
+		p.abandon(c, r)
+	case Renew:
+		p.sessions.use(c, r.Session)
+		c.takesEffect()
+		r.renew(p.leases, c)
+	case Evict:
+		c.takesEffect()
+		p.evict(c, r)
+	case ReleaseOwned:
+		p.releaseOwned(c, r)
+	case InspectOwned:
+		p.inspectOwned(c, r)
+	case Register:
+		p.registry.register(c, r)
+	case Delete:
+		p.registry.remove(c, r)
+	case SetOut:
+		p.registry.setOut(c, r)
+	case CreateSession:
+		p.sessions.create(c, r)
+	case EndSession:
+		p.sessions.end(c, r)
+	case Ping:
+		p.sessions.use(c, r.Session)
+		p.sessions.ping(c, r)
+	case Inspect:
+		p.inspect(c, r)
+	case ReadStats:
+		p.look.readStats(c, r)
+	case ReadPools:
+		p.look.readPools(c, r)
+	case ReadPool:
+		p.look.readPool(c, r)
+	case ReadPlace:
+		p.look.readPlace(c, r)
+	case ReadLease:
+		p.sessions.use(c, r.Session)
+		r.Held.read(&p.look, c)
+	case Follow:
+		p.look.follow(c, r)
+	case Confirm:
+		p.confirm(c)
+	}
 }
 
-// The others use the calling session, if there is one.
-
-func (r Acquire) begin(p *Peer, c *call) {
-	p.sessions.use(c, r.Session)
-	p.pools.borrow(c, r.Pool, wish{
-		lease: r.Lease, nonce: r.Nonce, request: r.Request, session: r.Session, owner: r.Owner, origin: r.Origin,
-		ttl: r.TTL, terms: r.terms(), label: r.Label,
-	}, r.Wait)
+func (p *Peer) giveUp(c *call, h *Held) {
+	p.sessions.use(c, h.Session)
+	c.takesEffect()
+	h.end(p.leases, c, entry.NoCause, nil)
 }
 
-func (r Return) begin(p *Peer, c *call) {
-	p.sessions.use(c, r.Session)
-	c.effect = true
-	r.Held.end(c, entry.NoCause, nil)
-}
-
-// begin returns the lease. If the call is answered before that, the peer goes on, since no client
+// abandon returns the lease. If the call is answered before that, the peer goes on, since no client
 // knows of the lease.
-func (r Abandon) begin(p *Peer, c *call) {
-	p.reads.whenLive(func() { r.giveBack(p.kernel) })
+func (p *Peer) abandon(c *call, r Abandon) {
+	p.whenLive(func() { r.giveBack(p.leases) })
 	if r.Repeat {
 		c.answer(Answer{})
 		return
 	}
-	c.quit = quitFunc(func(why error) {
-		c.quit = nil
+	c.onQuit(quitFunc(func(why error) {
+		c.onQuit(nil)
 		c.answer(Answer{Err: why})
-		p.reads.whenCurrent(nil, func() { r.purge(p.kernel) })
-	})
-	Return{r.Held}.begin(p, c)
-}
-
-func (r Evict) begin(p *Peer, c *call) {
-	c.effect = true
-	p.pools.evict(c, r)
-}
-
-func (r ReadLease) begin(p *Peer, c *call) {
-	p.sessions.use(c, r.Session)
-	r.Held.read(c)
-}
-
-func (r Renew) begin(p *Peer, c *call) {
-	p.sessions.use(c, r.Session)
-	c.effect = true
-	r.renew(c)
-}
-
-func (r Enqueue) begin(p *Peer, c *call) {
-	p.sessions.use(c, r.Session)
-	p.enqueued.enqueue(c, r)
-}
-
-func (r Await) begin(p *Peer, c *call) {
-	p.sessions.use(c, r.Session)
-	p.enqueued.await(c, r)
-}
-
-func (r Ping) begin(p *Peer, c *call) {
-	p.sessions.use(c, r.Session)
-	p.sessions.ping(c, r)
+		p.whenCurrent(nil, func() { r.purge(p.leases) })
+	}))
+	p.giveUp(c, &r.Held)
 }

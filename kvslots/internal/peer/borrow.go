@@ -43,6 +43,24 @@ type borrow struct {
 	index  int // in pools.listed
 }
 
+func (b *borrow) to(f phase) {
+	b.p.steps[b.phase][f]++
+	b.phase = f
+}
+
+// taken returns how often the borrows took each transition.
+func (p *pools) taken() map[Transition]uint64 {
+	taken := map[Transition]uint64{}
+	for from := range p.steps {
+		for to, n := range p.steps[from] {
+			if n > 0 {
+				taken[Transition{phase(from).String(), phase(to).String()}] = n
+			}
+		}
+	}
+	return taken
+}
+
 // wish is the requested lease.
 type wish struct {
 	lease, session, nonce entry.Hash
@@ -154,7 +172,7 @@ func (b *borrow) share(a *Answer, callers []*caller) (inTime []*caller) {
 	case a.Grant.basis.resumed:
 		b.p.takeBack(a)
 	default:
-		put(&b.p.untold, a.Grant.Lease, struct{}{})
+		b.p.noteNotTold(a.Grant.Lease)
 	}
 	return inTime
 }
@@ -168,7 +186,7 @@ func (b *borrow) leave(why error) {
 		if !b.stays {
 			b.dropPlace()
 		}
-		if s := b.p.view.Pool(b.pool.id).Requested(b.request); s != nil && b.phase != resuming {
+		if s := b.p.view().Pool(b.pool.id).Requested(b.request); s != nil && b.phase != resuming {
 			b.p.purgeUntold(s)
 		}
 		b.finish(Answer{Err: why})
@@ -180,8 +198,8 @@ func (b *borrow) leave(why error) {
 
 // dropPlace purges the place that is kept for the borrow's request key, if no peer has a caller.
 func (b *borrow) dropPlace() {
-	if t := b.p.view.Pool(b.pool.id).PlaceOf(b.request); t != nil && t.Absent() {
-		b.p.writes.discard(t.Key, t.Revision, nil)
+	if t := b.p.view().Pool(b.pool.id).PlaceOf(b.request); t != nil && t.Absent() {
+		b.p.discard(t.Key, t.Revision, nil)
 	}
 }
 
@@ -190,12 +208,12 @@ func (b *borrow) grace() time.Duration {
 	if b.request.IsZero() || b.enqueued() {
 		return 0
 	}
-	return b.p.cfg.ResumeGrace
+	return b.p.settings().ResumeGrace
 }
 
 // rank returns the place in line that the borrow has, or would get, from 1.
 func (b *borrow) rank() int32 {
-	pool := b.p.view.Pool(b.pool.id)
+	pool := b.p.view().Pool(b.pool.id)
 	if pool == nil {
 		return 0
 	}
@@ -208,7 +226,7 @@ func (b *borrow) rank() int32 {
 // requeue puts a borrow whose claim failed back in line. It goes back to the queue if
 // it has no ticket, or if its ticket was, or may have been, used up by that claim.
 func (b *borrow) requeue() {
-	t := b.p.view.Pool(b.pool.id).Ticket(b.ticket.place)
+	t := b.p.view().Pool(b.pool.id).Ticket(b.ticket.place)
 	if t != nil {
 		b.wait()
 		return
@@ -296,13 +314,13 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 	case ok:
 		return false
 	case !b.joins(): // reviewRefusals refuses it
-	case b.overWaiters(pool) && b.p.view.DropPlace(pool, b.waiter(), b.p.now):
+	case b.overWaiters(pool) && b.p.view().DropPlace(pool, b.waiter(), b.p.now()):
 		b.pool.markLater()
 	case b.overWaiters(pool):
 		b.refuse(ErrMaxWaiters)
-	case b.p.writes.free(b.pool.id, math.MaxInt):
+	case b.p.isFreeing(b.pool.id, math.MaxInt):
 		b.pool.markLater()
-	case b.p.self.revision == 0: // this peer has no presence to hold a ticket
+	case !b.p.isPresent(): // this peer has no presence to hold a ticket
 	default:
 		b.join(pool)
 	}
@@ -310,19 +328,19 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 }
 
 func (b *borrow) choose(pool *rules.Pool) (position int, ok bool) {
-	return pool.Choose(pool.Ticket(b.ticket.place), b.p.writes.inFlight(b.pool.id))
+	return pool.Choose(pool.Ticket(b.ticket.place), b.p.inFlight(b.pool.id))
 }
 
 // joins reports whether the borrow joins the line if there is no permit for it.
-func (b *borrow) joins() bool { return b.waitEnds() > b.p.now || b.enqueued() }
+func (b *borrow) joins() bool { return b.waitEnds() > b.p.now() || b.enqueued() }
 
 // overWaiters reports whether the cap on waiters forbids the borrow to join.
 func (b *borrow) overWaiters(pool *rules.Pool) bool {
-	most := b.p.cfg.MaxPoolWaiters
+	most := b.p.settings().MaxPoolWaiters
 	if b.named() {
-		most = b.p.cfg.MaxWaiters
+		most = b.p.settings().MaxWaiters
 	}
-	return pool.LineReaches(most, b.p.writes.inFlight(b.pool.id).Joining) && pool.PlaceOf(b.request) == nil
+	return pool.LineReaches(most, b.p.inFlight(b.pool.id).Joining) && pool.PlaceOf(b.request) == nil
 }
 
 // obstacle returns why the borrow cannot be served, however many slots are free, according to the
@@ -331,19 +349,19 @@ func (b *borrow) overWaiters(pool *rules.Pool) bool {
 // Its callers decide whether the view may be trusted.
 func (b *borrow) obstacle(pool *rules.Pool) (waits bool, err error) {
 	switch {
-	case !b.session.IsZero() && !b.p.view.Alive(b.session):
+	case !b.session.IsZero() && !b.p.view().Alive(b.session):
 		return false, ErrSessionGone
 	case !b.named() && (!pool.Exists() || b.confirmed && b.generation != 0 && b.generation != pool.Generation()):
 		return false, ErrNoPool
 	case pool.Exists():
 		b.generation = pool.Generation()
 	}
-	if waits, err = b.p.writes.reached(b.limits(pool)...); waits || err != nil {
+	if waits, err = b.p.reached(b.limits(pool)...); waits || err != nil {
 		return waits, err
 	}
 	_, origin := b.holders()
 	switch {
-	case b.named() && !pool.Exists() && b.p.view.TombstonesReach(b.p.cfg.MaxTombstones, origin):
+	case b.named() && !pool.Exists() && b.p.view().TombstonesReach(b.p.settings().MaxTombstones, origin):
 		return false, ErrMaxTombstones
 	case b.named() && pool.Exists() && pool.Terms() != b.terms:
 		return false, ErrLimitMismatch

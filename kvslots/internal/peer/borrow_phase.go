@@ -45,8 +45,3 @@ func Transitions() []Transition {
 	}
 	return all
 }
-
-func (b *borrow) to(f phase) {
-	b.p.steps[b.phase][f]++
-	b.phase = f
-}

@@ -4,46 +4,56 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
 // call is a caller's request that is not answered yet.
 type call struct {
 	k       *kernel
 	id      uint64
-	session entry.Hash // the calling client session, if any: see sessionState
-	quit    quitter    // ends the pending work of the call and answers it; nil: there is none
-	reload  func()     // called when the view has become live again; may be nil
-	limit   timer      // when it is answered ErrUnavailable
-	effect  bool       // it may take effect although its session ends, so it is answered with its outcome
-	parked  *Answer    // an answer that waits for the session's refresh; nil: none
+	session attendant // the calling client session; nil: none
+	quits   quitter   // ends the pending work of the call and answers it; nil: there is none
+	reload  func()    // called when the view has become live again; may be nil
+	limit   timer     // when it is answered ErrUnavailable
+	effect  bool      // it may take effect although its session ends, so it is answered with its outcome
+	parked  *Answer   // an answer that waits for the session's refresh; nil: none
+}
+
+// attendant is a client session as its calls see it.
+type attendant interface {
+	delays() bool       // reports whether an answer has to wait until the session is promised to live
+	attend()            // an answer waits
+	answered(c *call)   // the call was answered
+	takeBack(a *Answer) // an answer that has waited does not reach its caller
 }
 
 // calls holds the open calls.
 type calls struct {
-	k    *kernel
 	last uint64
 	open map[uint64]*call
 }
 
-func (s *calls) begin() *call {
-	s.last++
-	c := &call{k: s.k, id: s.last}
-	s.open[c.id] = c
-	return c
+func (k *kernel) beginCall() (c *call, id uint64) {
+	k.calls.last++
+	c = &call{k: k, id: k.calls.last}
+	k.calls.open[c.id] = c
+	return c, c.id
 }
 
-// all returns the open calls in order of arrival.
-func (s *calls) all() []*call {
-	return slices.SortedFunc(maps.Values(s.open), func(x, y *call) int { return cmp.Compare(x.id, y.id) })
+// openCalls returns the open calls in order of arrival.
+func (k *kernel) openCalls() []*call {
+	return slices.SortedFunc(maps.Values(k.calls.open), func(x, y *call) int { return cmp.Compare(x.id, y.id) })
 }
+
+// openCall returns the open call of an id, or nil.
+func (k *kernel) openCall(id uint64) *call { return k.calls.open[id] }
+
+func (k *kernel) countCalls() int { return len(k.calls.open) }
 
 // bound sets when the call is answered ErrUnavailable.
-func (c *call) bound(at Instant) {
-	c.limit.of = (*overdueCall)(c)
-	c.k.timers.start(&c.limit, at)
-}
+func (c *call) bound(at Instant) { c.k.armFor(&c.limit, at, (*overdueCall)(c)) }
+
+// unbound lets the call take as long as it takes.
+func (c *call) unbound() { c.k.disarm(&c.limit) }
 
 // overdueCall is a call that has taken too long.
 type overdueCall call
@@ -56,31 +66,61 @@ type quitFunc func(why error)
 
 func (f quitFunc) quit(why error) { f(why) }
 
+// onQuit sets what ends the call early; nil: it is answered with the error.
+func (c *call) onQuit(q quitter) { c.quits = q }
+
+// onReload sets what is called when the view has become live again.
+func (c *call) onReload(do func()) { c.reload = do }
+
+func (c *call) reloaded() {
+	if c.reload != nil {
+		c.reload()
+	}
+}
+
+// takesEffect records that the call may take effect although its session ends.
+func (c *call) takesEffect() { c.effect = true }
+
+func (c *call) hasEffect() bool { return c.effect }
+
+func (c *call) useSession(s attendant) { c.session = s }
+
 func (c *call) isOpen() bool { return c.k.calls.open[c.id] == c }
+
+// kept returns the answer that waits for the session's refresh, or nil.
+func (c *call) kept() *Answer { return c.parked }
+
+// dropKept forgets that answer: the call is to be answered with another one.
+func (c *call) dropKept() { c.parked = nil }
 
 // end ends a call early: its answer has not been delivered yet.
 func (c *call) end(why error) {
 	switch {
 	case c.parked != nil:
-		c.k.takeBack(c.parked)
+		c.session.takeBack(c.parked)
 		c.deliver(Answer{Err: why})
-	case c.quit != nil:
-		c.quit.quit(why)
+	case c.quits != nil:
+		c.quits.quit(why)
 	default:
 		c.answer(Answer{Err: why})
 	}
 }
 
-// answer answers a call. If the call is a session's, the answer may have to wait for
-// the session's refresh: see park.
+// answer answers a call. If the call is a session's, the answer may have to wait until the session
+// is promised to live for longer.
 func (c *call) answer(a Answer) {
-	if !c.isOpen() || c.parked != nil {
-		return
+	switch {
+	case !c.isOpen() || c.parked != nil:
+	case c.session != nil && impliesAlive(a.Err) && c.session.delays():
+		c.park(a)
+	default:
+		c.deliver(a)
 	}
-	if !c.session.IsZero() && impliesAlive(a.Err) && c.k.above.park(c, a) {
-		return
-	}
-	c.deliver(a)
+}
+
+func (c *call) park(a Answer) {
+	c.parked = &a
+	c.session.attend()
 }
 
 // impliesAlive reports whether an answer with that error implies that the session is
@@ -98,19 +138,10 @@ func impliesAlive(err error) bool {
 func (c *call) deliver(a Answer) {
 	delete(c.k.calls.open, c.id)
 	c.parked = nil
-	c.k.timers.stop(&c.limit)
+	c.k.disarm(&c.limit)
 	a.Call = c.id
-	c.k.out.ready.Answers = append(c.k.out.ready.Answers, a)
-	if !c.session.IsZero() {
-		c.k.above.delivered(c)
+	c.k.ready.Answers = append(c.k.ready.Answers, a)
+	if c.session != nil {
+		c.session.answered(c)
 	}
-}
-
-// decide calls step now if the view is live, and if step returns false, or the view is not live,
-// when it is live and as new as now: then current is set.
-func (c *call) decide(step func(current bool) (decided bool)) {
-	if c.k.feed.mode == live && step(false) {
-		return
-	}
-	c.k.reads.whenCurrent(c, func() { step(true) })
 }

@@ -32,14 +32,13 @@ func (b *borrow) add(c *call, w *wish, wait time.Duration) *caller {
 	if w != nil {
 		a = &caller{wish: w}
 	}
-	a.call, a.of, a.came, a.ends = c, b, b.p.now, b.p.now.Add(wait)
+	a.call, a.of, a.came, a.ends = c, b, b.p.now(), b.p.now().Add(wait)
 	b.confirmed = false // this call may have come later
 	b.callers, b.stays = append(b.callers, a), wait > 0
-	c.quit = a
+	c.onQuit(a)
 	if wait > 0 {
 		c.bound(a.ends.Add(patience))
-		a.expiry.fire = a.expire
-		b.p.timers.start(&a.expiry, a.ends)
+		b.p.arm(&a.expiry, a.ends, a.expire)
 	} else if !b.enqueued() {
 		b.pool.over = append(b.pool.over, a)
 	}
@@ -68,7 +67,7 @@ func (b *borrow) isCurrent() bool {
 func (a *caller) isCurrent() bool {
 	if !a.current && !a.asked {
 		a.asked = true
-		a.k.reads.whenCurrent(a.call, func() {
+		a.of.p.whenCurrent(a.call, func() {
 			a.current = true
 			a.of.pool.mark()
 		})
@@ -89,7 +88,7 @@ func (b *borrow) refuse(why error) {
 // since it came. A claim in flight may still be granted.
 func (a *caller) expire() {
 	b := a.of
-	if b.phase == waiting && a.sawFull && b.p.view.Pool(b.pool.id).Requested(b.request) == nil {
+	if b.phase == waiting && a.sawFull && b.p.view().Pool(b.pool.id).Requested(b.request) == nil {
 		a.quit(ErrNoSlot)
 		return
 	}
@@ -111,17 +110,17 @@ func (a *caller) quit(why error) {
 
 // end answers a caller, which is in its borrow's list no more.
 func (a *caller) end(answer Answer, place int32) {
-	a.k.timers.stop(&a.expiry)
-	a.call.quit = nil
+	a.of.p.disarm(&a.expiry)
+	a.onQuit(nil)
 	answer.Place = place
 	a.answer(answer)
 }
 
 // again begins the borrow of a call anew, for what is left of its wait.
 func (a *caller) again() {
-	a.k.timers.stop(&a.expiry)
-	a.call.quit = nil
-	a.of.p.borrow(a.call, a.of.pool.id, *a.wish, max(0, a.ends.Sub(a.k.now)))
+	a.of.p.disarm(&a.expiry)
+	a.onQuit(nil)
+	a.of.p.borrow(a.call, a.of.pool.id, *a.wish, max(0, a.ends.Sub(a.of.p.now())))
 }
 
 // reviewRefusals decides about the callers whose wait is over, in order.
@@ -153,10 +152,10 @@ func (a *caller) review(pool *rules.Pool) {
 		return
 	}
 	if a.refuseBy == 0 { // counted from here, since the view may have been late until now
-		a.refuseBy = b.p.now.Add(refuseGrace)
+		a.refuseBy = b.p.now().Add(refuseGrace)
 	}
 	b.confirmed = !slices.ContainsFunc(b.callers, func(o *caller) bool { return !o.current })
-	if pool.Full() && !pool.InDoubt(b.p.now) || b.p.now >= a.refuseBy && b.pool.mayChoose() && b.isShort(pool) {
+	if pool.Full() && !pool.InDoubt(b.p.now()) || b.p.now() >= a.refuseBy && b.pool.mayChoose() && b.isShort(pool) {
 		a.quit(ErrNoSlot)
 	} else {
 		b.pool.markLater()

@@ -16,72 +16,70 @@ const (
 
 // expect begins a catch-up if the view has not reached a revision in time. An answer to a
 // write has named it.
-func (f *feed) expect(revision uint64) {
-	if f.named = max(f.named, revision); revision <= f.k.view.Revision || f.overdue.index != 0 {
+func (f *keeper) expect(revision uint64) {
+	if f.named = max(f.named, revision); revision <= f.view().Revision || f.overdue.isSet() {
 		return
 	}
 	f.awaited = f.named
 	f.startOverdue()
 }
 
-func (f *feed) startOverdue() {
-	f.overdue.fire = f.dueNow
-	f.k.timers.start(&f.overdue, f.k.now.Add(overdue))
+func (f *keeper) startOverdue() {
+	f.arm(&f.overdue, f.now().Add(overdue), f.dueNow)
 }
 
 // dueNow is called when what is expected is overdue.
-func (f *feed) dueNow() {
+func (f *keeper) dueNow() {
 	switch {
-	case f.k.stopping:
+	case f.isStopping():
 	case f.stage == reading:
 		if f.quiet++; f.quiet > maxQuiet {
-			f.k.log(Debug, "view is read again", "the reading delivers nothing")
+			f.log(Debug, "view is read again", "the reading delivers nothing")
 			f.catchUp(true)
 			return
 		}
-		if f.k.self.shown > f.after { // the feed may have lost it
-			f.k.self.refresh()
+		if f.presence.shown > f.sentBefore { // the feed may have lost it
+			f.presence.refresh()
 		}
 		f.startOverdue()
-	case f.k.view.Revision >= f.awaited:
+	case f.view().Revision >= f.awaited:
 		f.expect(f.named)
 	case f.stage == joined:
-		f.k.log(Debug, "view is caught up", "a revision is missing that the stream has")
+		f.log(Debug, "view is caught up", "a revision is missing that the stream has")
 		f.catchUp(true)
 	}
 }
 
 // checkSeen begins a catch-up if the view has not shown a refresh of the presence for too long.
-func (f *feed) checkSeen() {
-	if f.mode == live && f.k.now.Sub(f.k.self.sentAt) > unseenLimit {
+func (f *keeper) checkSeen() {
+	if f.mode == live && f.now().Sub(f.presence.sentAt) > unseenLimit {
 		f.catchUp(true)
 	}
 }
 
 // catchUp orders a reading: now if atOnce is set, and otherwise after readingRetry.
-func (f *feed) catchUp(atOnce bool) {
+func (f *keeper) catchUp(atOnce bool) {
 	from := uint64(0)
 	if f.mode != loading {
 		from = f.beginCheck()
-	} else if f.k.view.Revision > 0 {
-		f.k.newView() // a partly loaded view is useless
+	} else if f.view().Revision > 0 {
+		f.newView() // a partly loaded view is useless
 	}
 	if atOnce {
 		f.order(from)
 		return
 	}
 	f.ignoreReading()
-	f.retry.fire = func() { f.order(from) }
-	f.k.timers.start(&f.retry, f.k.now.Add(readingRetry))
+	f.arm(&f.retry, f.now().Add(readingRetry), func() { f.order(from) })
 }
 
-func (f *feed) ignoreReading() {
+func (f *keeper) ignoreReading() {
 	f.number++
 	f.stage = ordered
 }
 
 // caughtUp makes the view live.
-func (f *feed) caughtUp() {
+func (f *keeper) caughtUp() {
 	switch {
 	case f.mode == loading:
 		f.loaded()
@@ -90,8 +88,8 @@ func (f *feed) caughtUp() {
 		return
 	}
 	f.mode = live
-	f.k.view.BecomeLive()
-	f.k.writes.sendAgain()
-	f.k.reads.sendBarrier()
-	f.k.above.becameLive()
+	f.view().BecomeLive()
+	f.sendAgain()
+	f.sendBarrier()
+	f.host.becameLive()
 }

@@ -50,31 +50,31 @@ func (c *check) find(revision uint64) *logged {
 
 // beginCheck stops granting, and returns the first revision that the reading has to
 // deliver.
-func (f *feed) beginCheck() (from uint64) {
+func (f *keeper) beginCheck() (from uint64) {
 	c := &f.check
 	if f.mode == live { // otherwise the check before has not ended, and nothing that it began with is compared
-		c.dense, c.from = f.k.view.Revision, f.k.self.revision
+		c.dense, c.from = f.view().Revision, f.presence.revision
 	}
-	f.mode, f.k.view.Live = catching, false
-	f.k.counters.CatchUps++
+	f.mode, f.view().Live = catching, false
+	f.count().CatchUps++
 	f.breaks++
 	if len(c.log) > 0 {
 		c.from = max(c.from, c.log[0].revision)
 	}
-	c.until, c.redelivered = f.k.view.Revision, map[uint64]struct{}{}
+	c.until, c.redelivered = f.view().Revision, map[uint64]struct{}{}
 	return c.from
 }
 
 // checkDelivery reports whether the view has had a delivered entry at or below its
 // revision. A replica that is behind may deliver one that was overwritten since, and that
 // an earlier reading has skipped: the view may have what overwrote it only when it is live.
-func (f *feed) checkDelivery(e *entry.Entry) bool {
+func (f *keeper) checkDelivery(e *entry.Entry) bool {
 	c := &f.check
 	if e.Revision > c.until || e.Revision < c.from {
 		return true
 	}
 	s := c.find(e.Revision)
-	if latest, _ := f.k.view.Latest(e.Key); s == nil && (latest > e.Revision || e.Revision > c.dense || !tracked(e.Key)) {
+	if latest, _ := f.view().Latest(e.Key); s == nil && (latest > e.Revision || e.Revision > c.dense || !tracked(e.Key)) {
 		return true
 	}
 	if s == nil || s.key != e.Key || !s.at.Equal(e.Time) {
@@ -89,15 +89,15 @@ func tracked(key entry.Key) bool { return key.Kind != entry.Barrier && key.Kind 
 
 // endCheck reports whether each entry that the check covers was delivered again, has
 // been overwritten, or is a marker that may have expired.
-func (f *feed) endCheck() bool {
+func (f *keeper) endCheck() bool {
 	c := &f.check
 	for i := range c.log {
 		s := &c.log[i]
 		if _, again := c.redelivered[s.revision]; again || s.revision < c.from || s.revision > c.until || !tracked(s.key) {
 			continue
 		}
-		latest, taken := f.k.view.Latest(s.key)
-		if latest == s.revision && (taken || !f.k.view.MarkerOld(s.key, f.k.now)) {
+		latest, taken := f.view().Latest(s.key)
+		if latest == s.revision && (taken || !f.view().MarkerOld(s.key, f.now())) {
 			return false
 		}
 	}

@@ -1,8 +1,6 @@
 package peer
 
 import (
-	"time"
-
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
@@ -11,7 +9,7 @@ import (
 // has to wait; if it has a value that holds no slot, that is purged before.
 func (ps *poolState) mayTake(s *rules.Slot, position int) bool {
 	switch {
-	case ps.p.writes.free(ps.id, position+1):
+	case ps.p.isFreeing(ps.id, position+1):
 		ps.markLater()
 		return false
 	case s != nil && s.Taken:
@@ -23,23 +21,22 @@ func (ps *poolState) mayTake(s *rules.Slot, position int) bool {
 
 // sweep purges a value that holds no slot.
 func (ps *poolState) sweep(s *rules.Slot) {
-	if key := rules.SlotKey(ps.id, s.Position); !ps.p.writes.purges(key, s.Revision) {
-		ps.p.writes.discard(key, s.Revision, nil)
+	if key := rules.SlotKey(ps.id, s.Position); !ps.p.isPurging(key, s.Revision) {
+		ps.p.discard(key, s.Revision, nil)
 	}
 }
 
 // take writes a claim of a position.
-func (ps *poolState) take(position int, v entry.SlotValue, settled func(*write, resolution)) *write {
+func (ps *poolState) take(position int, v entry.SlotValue, settled func(*write)) *write {
 	key := rules.SlotKey(ps.id, position)
-	v.Claimer, v.After = ps.p.self.id, ps.p.view.Fenced()
+	v.Claimer, v.After = ps.p.self(), ps.p.view().Fenced()
 	if !v.Request.IsZero() {
 		v.Asked = v.TTL
 	}
-	revision, _ := ps.p.view.Latest(key)
-	ps.p.counters.Claims++
-	w := ps.p.writes.put(ps.p.value(key, v, revision, v.TTL.Duration()), nil)
-	w.settled = func(r resolution) { settled(w, r) }
-	w.again = ps.mark
+	revision, _ := ps.p.view().Latest(key)
+	ps.p.count().Claims++
+	w := ps.p.put(ps.p.value(key, v, revision, v.TTL.Duration()), settled)
+	w.onRepeat(ps.mark)
 	w.claims(v.Ticket)
 	return w
 }
@@ -69,11 +66,11 @@ func (b *borrow) nextLease() (n int, lease, nonce entry.Hash) {
 
 // claimSettled grants a claim that is good, and withdraws one that is void. The claim of a
 // borrow that has ended meanwhile is purged.
-func (b *borrow) claimSettled(w *write, r resolution) {
+func (b *borrow) claimSettled(w *write) {
 	current := b.phase == claiming && b.claim.write == w
-	s := b.pool.taken(w, r)
+	s := b.pool.taken(w)
 	switch {
-	case r.result == unknown:
+	case w.unknown():
 		if current {
 			b.finish(Answer{Err: ErrUnavailable})
 		}
@@ -83,7 +80,7 @@ func (b *borrow) claimSettled(w *write, r resolution) {
 	case s == nil:
 		b.leaveAfterClaim()
 	case !current:
-		b.p.writes.discard(w.msg.Key, s.Revision, func(resolution) { b.leaveAfterClaim() })
+		b.p.discard(w.key(), s.Revision, func(*write) { b.leaveAfterClaim() })
 	case !s.Good():
 		b.pool.pauseVoid(b.voids)
 		b.voids++
@@ -94,15 +91,15 @@ func (b *borrow) claimSettled(w *write, r resolution) {
 }
 
 // taken returns the slot of a claim that was written, and was not purged since, or nil.
-func (ps *poolState) taken(w *write, r resolution) *rules.Slot {
+func (ps *poolState) taken(w *write) *rules.Slot {
 	ps.mark()
-	s := ps.p.view.Pool(ps.id).Slot(w.msg.Key.N)
+	s := ps.p.view().Pool(ps.id).Slot(w.key().N)
 	switch {
-	case r.result == unknown:
+	case w.unknown():
 		w.fenceOff()
-	case r.result == refused && !r.learnt:
+	case w.refused() && !w.learnt():
 		ps.pause(failurePause)
-	case s != nil && s.Taken && s.Author == w.msg.Author:
+	case s != nil && s.Taken && s.Author == w.author():
 		return s
 	}
 	return nil
@@ -111,14 +108,14 @@ func (ps *poolState) taken(w *write, r resolution) *rules.Slot {
 // pauseVoid pauses for a random time after a claim that was void: its cause may take a while to
 // reach the view, and other peers try again as well.
 func (ps *poolState) pauseVoid(before int) {
-	ps.p.counters.Voids++
-	ps.pause(time.Duration(ps.p.random.Int64N(int64(2 * inFlightPause << min(before, 3)))))
+	ps.p.count().Voids++
+	ps.pause(ps.p.randomPause(2 * inFlightPause << min(before, 3)))
 }
 
 // withdraw purges a claim that is void or came too late, and then requeues the borrow.
 func (b *borrow) withdraw(s *rules.Slot) {
 	b.to(withdrawing)
-	b.p.writes.discard(b.claim.write.msg.Key, s.Revision, func(resolution) {
+	b.p.discard(b.claim.write.key(), s.Revision, func(*write) {
 		if b.phase == withdrawing {
 			b.requeue()
 		} else {
@@ -142,9 +139,9 @@ func (b *borrow) leaveAfterClaim() {
 func (p *pools) noteSlot(e *entry.Entry, settled, loads bool) {
 	_, given := p.given[e.Author]
 	delete(p.given, e.Author)
-	unknown := !settled && !loads && !e.Marker && e.Slot.Fence == 0 && p.self.was(e.Slot.Claimer)
+	unknown := !settled && !loads && !e.Marker && e.Slot.Fence == 0 && p.wasSelf(e.Slot.Claimer)
 	if given && e.Author != 0 || unknown {
-		p.writes.discard(e.Key, e.Revision, nil)
+		p.discard(e.Key, e.Revision, nil)
 	}
 	p.noteRequested(e)
 }
@@ -155,12 +152,12 @@ func (b *borrow) grant(s *rules.Slot) bool {
 	if len(b.callers) == 0 {
 		return false
 	}
-	grant, ok := b.p.grantOf(s, b.ttl, b.claim.write.begun)
+	grant, ok := b.p.grantOf(s, b.ttl, b.claim.write.sentAt())
 	if !ok {
 		return false
 	}
 	b.dropPlace()
-	b.p.counters.Grants++
+	b.p.count().Grants++
 	grant.Queued, grant.Claim = b.queued, b.claim.number
 	b.finish(Answer{Grant: grant})
 	return true

@@ -11,27 +11,27 @@ const (
 // a lease is live until its purge is in the stream. A key stays due until the view shows
 // its purge, which may take seconds: until then the purge is not begun again.
 func (p *Peer) cleanUp() {
-	if p.stopping {
+	if p.isStopping() {
 		return
 	}
-	p.view.Forget(p.now)
-	for _, d := range p.view.Due(dueRetry, dueBatch, p.now) {
-		if p.writes.isWritingOver(d.Key, d.Revision) {
+	p.view().Forget(p.now())
+	for _, d := range p.view().Due(dueRetry, dueBatch, p.now()) {
+		if p.isWritingOver(d.Key, d.Revision) {
 			continue
 		}
 		switch {
 		case d.Marker, d.Garbage:
-			p.writes.discard(d.Key, d.Revision, nil)
+			p.discard(d.Key, d.Revision, nil)
 		case d.Slot != nil:
-			p.pools.expire(d)
+			p.expire(d)
 		case d.Session != nil:
 			p.sessions.expire(d)
-		case !d.Ticket.Kept() || d.Ticket.Server() == p.self.id: // otherwise its own peer writes it
+		case !d.Ticket.Kept() || d.Ticket.Server() == p.self(): // otherwise its own peer writes it
 			p.enqueued.adopt(d.Ticket, func() {})
 		}
 	}
-	if p.view.Waits() {
-		p.view.PassOver(p.now)
+	if p.view().Waits() {
+		p.view().PassOver(p.now())
 	}
-	p.names.closer.plan()
+	p.names.plan()
 }

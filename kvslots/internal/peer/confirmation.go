@@ -13,19 +13,19 @@ type confirmation struct {
 	waiting alarmQueue[Instant] // Confirms, by the earliest value of sentAt that answers them
 }
 
-func (k *kernel) confirm(c *call) {
-	f, from := &k.self.confirmation, k.now.Add(-confirmedFor)
-	if f.sentAt != 0 && f.sentAt >= from {
+func (f *keeper) confirm(c *call) {
+	p, from := &f.presence, f.now().Add(-confirmedFor)
+	if p.sentAt != 0 && p.sentAt >= from {
 		c.answer(Answer{})
 		return
 	}
-	e := &timer{fire: func() { c.end(nil) }}
-	f.waiting.start(e, from)
-	c.quit = quitFunc(func(why error) {
-		f.waiting.stop(e)
+	e := alarmOf[Instant](nil, func() { c.end(nil) })
+	p.waiting.start(e, from)
+	c.onQuit(quitFunc(func(why error) {
+		p.waiting.stop(e)
 		c.answer(Answer{Err: why})
-	})
-	k.self.refresh()
+	}))
+	p.refresh()
 }
 
 // confirm records that the view shows a refresh that was sent at an instant.

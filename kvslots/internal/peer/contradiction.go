@@ -19,24 +19,23 @@ const (
 
 // contradicted builds the view anew, at most once in rebuildPause. Meanwhile the peer
 // grants nothing. An empty view is of any stream.
-func (f *feed) contradicted(why string) {
+func (f *keeper) contradicted(why string) {
 	if f.mode == loading {
 		return
 	}
 	next := f.rebuilt.Add(rebuildPause)
-	if f.rebuilt == 0 || f.k.now >= next {
+	if f.rebuilt == 0 || f.now() >= next {
 		f.rebuild(why)
 		return
 	}
 	f.ignoreReading()
-	f.mode, f.k.view.Live = catching, false
-	f.retry.fire = func() { f.rebuild(why) }
-	f.k.timers.start(&f.retry, next)
+	f.mode, f.view().Live = catching, false
+	f.arm(&f.retry, next, func() { f.rebuild(why) })
 }
 
 // disagrees handles a refusal which names another revision of a key than the view holds.
-func (f *feed) disagrees(key entry.Key, revision uint64) {
-	if latest, _ := f.k.view.Latest(key); f.mode == loading && revision < latest { // the stream has lost what was loaded, and would refuse each refresh
+func (f *keeper) disagrees(key entry.Key, revision uint64) {
+	if latest, _ := f.view().Latest(key); f.mode == loading && revision < latest { // the stream has lost what was loaded, and would refuse each refresh
 		f.catchUp(false)
 		return
 	}
@@ -47,34 +46,39 @@ func (f *feed) disagrees(key entry.Key, revision uint64) {
 // If such answers still come after that, and on a replicated stream for as long as a deposed
 // leader may give them, the view is built anew. Without this peer's presence the check cannot
 // end, so answers about that count while it lasts.
-func (f *feed) suspect(key entry.Key) {
+func (f *keeper) suspect(key entry.Key) {
 	since, again := f.suspected[key]
-	persists := again && (!f.k.cfg.Replicated || f.k.now.Sub(since) >= deposedTime)
+	persists := again && (!f.settings().Replicated || f.now().Sub(since) >= deposedTime)
 	if !again && f.mode != loading {
-		at := f.k.now
+		at := f.now()
 		put(&f.suspected, key, at)
-		f.k.timers.start(&timer{fire: func() {
+		f.arm(&timer{}, at.Add(rebuildPause), func() {
 			if f.suspected[key] == at {
 				delete(f.suspected, key)
 			}
-		}}, at.Add(rebuildPause))
+		})
 		if f.mode == live {
-			f.k.log(Debug, "view checked", suspicion)
+			f.log(Debug, "view checked", suspicion)
 			f.catchUp(true)
 			return
 		}
 	}
-	if persists && f.mode == live || key == f.k.self.key() && (persists || !f.k.cfg.Replicated) {
+	if persists && f.mode == live || key == f.selfKey() && (persists || !f.settings().Replicated) {
 		f.contradicted(suspicion)
 	}
 }
 
+func (f *keeper) isSuspected(key entry.Key) bool {
+	_, suspected := f.suspected[key]
+	return suspected
+}
+
 // judgeRead returns why an entry that a reading delivered contradicts the view, or "".
-func (f *feed) judgeRead(e *entry.Entry) string {
-	v := f.k.view
+func (f *keeper) judgeRead(e *entry.Entry) string {
+	v := f.view()
 	switch {
 	case f.mode == loading:
-	case f.k.now.Sub(f.k.self.sentAt) > lagLimit, e.Time.Sub(v.Time) > lagLimit:
+	case f.now().Sub(f.presence.sentAt) > lagLimit, e.Time.Sub(v.Time) > lagLimit:
 		return lateView
 	case !f.checkDelivery(e):
 		return otherEntries
@@ -88,7 +92,7 @@ func (f *feed) judgeRead(e *entry.Entry) string {
 // the view holds. The compare-and-swap makes that impossible in the stream that the
 // view was built from. An entry names 0 if a marker has expired before, and the
 // server's own markers name nothing.
-func (f *feed) contradicts(e *entry.Entry) bool {
-	latest, taken := f.k.view.Latest(e.Key)
+func (f *keeper) contradicts(e *entry.Entry) bool {
+	latest, taken := f.view().Latest(e.Key)
 	return e.Previous < latest && (e.Previous != 0 || taken && !e.Marker && e.Corrupt == nil)
 }

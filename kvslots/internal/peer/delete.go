@@ -7,9 +7,9 @@ import (
 
 // remove purges a pool's configuration, which ends its leases and its generation, and then
 // its slots and tickets.
-func (p *pools) remove(c *call, r Delete) {
-	c.decide(func(current bool) bool {
-		pool := p.view.Pool(r.Pool)
+func (p *registry) remove(c *call, r Delete) {
+	p.decide(c, func(current bool) bool {
+		pool := p.view().Pool(r.Pool)
 		if !pool.Exists() {
 			if current {
 				c.answer(Answer{})
@@ -17,7 +17,7 @@ func (p *pools) remove(c *call, r Delete) {
 			return current
 		}
 		generation := pool.Generation()
-		c.put(p.purgeConfig(r.Pool), func(resolution) {
+		p.putFor(c, p.purgeConfig(r.Pool), func(*write) {
 			p.clear(r.Pool, generation)
 			c.answer(Answer{})
 		}, func() { p.remove(c, r) })
@@ -26,19 +26,19 @@ func (p *pools) remove(c *call, r Delete) {
 }
 
 // clear purges the slots and tickets of a generation that has ended.
-func (p *pools) clear(id entry.Hash, generation uint64) {
-	pool := p.view.Pool(id)
+func (p *registry) clear(id entry.Hash, generation uint64) {
+	pool := p.view().Pool(id)
 	if pool == nil {
 		return
 	}
 	for s := range pool.Slots {
 		if s.Value.Generation == generation && s.Orphaned() {
-			p.writes.discard(rules.SlotKey(id, s.Position), s.Revision, nil)
+			p.discard(rules.SlotKey(id, s.Position), s.Revision, nil)
 		}
 	}
 	for t := range pool.Tickets {
-		if t.Value.Generation == generation && t.Key.Session != p.self.id && !t.Stands() {
-			p.writes.discard(t.Key, t.Revision, nil)
+		if t.Value.Generation == generation && t.Key.Session != p.self() && !t.Stands() {
+			p.discard(t.Key, t.Revision, nil)
 		}
 	}
 }

@@ -13,25 +13,25 @@ const unseenLife = 20 * time.Second
 // discard purges a key at a revision. No caller waits for that: the peer repeats the
 // purge until the view shows that the key has another revision. done may be nil. A slot that is
 // discarded is one that no caller was told of.
-func (ws *writes) discard(key entry.Key, revision uint64, done func(resolution)) {
-	m := ws.k.purge(key, revision)
+func (p *post) discard(key entry.Key, revision uint64, done func(*write)) {
+	m := p.purge(key, revision)
 	if key.Kind == entry.Slot {
 		m.Cause = entry.Withdrawn
 	}
-	ws.discardAs(m, done)
+	p.discardAs(m, done)
 }
 
-func (ws *writes) discardAs(m entry.Message, done func(resolution)) {
-	ws.discarding++
-	view := ws.k.view
-	ws.putIn(&ws.queues[discards], m, func(r resolution) {
-		ws.discarding--
-		if r.result == unknown && r.revision == 0 && ws.k.view == view {
-			ws.discardAs(m, done)
+func (p *post) discardAs(m entry.Message, done func(*write)) {
+	p.discarding++
+	view := p.view()
+	p.putIn(&p.queues[discards], m, func(w *write) {
+		p.discarding--
+		if w.unknown() && w.revision() == 0 && p.view() == view {
+			p.discardAs(m, done)
 			return
 		}
 		if done != nil {
-			done(r)
+			done(w)
 		}
 	})
 }
@@ -44,11 +44,11 @@ func (ws *writes) discardAs(m entry.Message, done func(resolution)) {
 // If the view was built anew since the write was sent, the revision means nothing any more,
 // and nothing is sent.
 func (w *write) fenceOff() {
-	if w.view != w.k.view || len(w.ids) == 0 {
+	if w.decidedIn != w.p.view() || len(w.ids) == 0 {
 		return
 	}
-	m := w.k.purge(w.msg.Key, w.msg.Revision)
+	m := w.p.purge(w.key(), w.msg.Revision)
 	m.TTL = max(m.TTL, w.msg.TTL+unseenLife)
-	m.Outlives = max(m.Outlives, w.k.view.Time.Add(w.msg.TTL+unseenLife).UnixMilli())
-	w.k.writes.discardAs(m, nil)
+	m.Outlives = max(m.Outlives, w.p.view().Time.Add(w.msg.TTL+unseenLife).UnixMilli())
+	w.p.discardAs(m, nil)
 }

@@ -51,21 +51,25 @@
 //
 // # The rooms
 //
-// The package has rooms, which depend on those before them only: TestRoomsDependOneWay
-// checks that. Read the first three to know pools, in this order; the others
-// need not be read together.
+// The package has rooms. Each uses those before it, by calls only: the fields of its types are
+// its own, but for those of the contract. TestRoomsDependOneWay and TestNoLargeCircleOfFiles check that.
+// Read peer.go, hub.go and begin.go first: all inputs, all entries and all requests go to the rooms from
+// there. The others need not be read together.
 //
-//   - The contract: config.go, request.go, output.go, errors.go.
-//   - The kernel: kernel.go, call.go and queue.go; feed.go, loading.go, catchup.go,
-//     catchup_check.go and contradiction.go, which keep the view; write.go, writequeue.go,
-//     underway.go, message.go, discard.go and caps.go; barrier.go, presence.go, confirmation.go, told.go, metrics.go, lists.go,
-//     event.go. It calls the rooms above it by the interface worker.
-//   - Pools: pool.go; line.go, borrow.go, borrow_phase.go, share.go, caller.go, claiming.go,
-//     ticket.go, repeat.go, restart.go; held.go, return.go, renew.go, expiry.go; register.go,
-//     inspect.go, delete.go. They call names by the interface naming.
-//   - Names, and idle pools: names.go, idlepools.go.
-//   - What sessions enqueue: enqueue.go, await.go.
-//   - Sessions, on the kernel alone: session.go, session_end.go.
-//   - Extras: owned.go, follow.go; stats.go, read.go, ranking.go; evict.go, setout.go.
-//   - The peer, which joins them: peer.go, begin.go, cleaning.go, remains.go.
+//   - The contract: config.go, request.go, output.go, errors.go, metrics.go.
+//   - The kernel, on which all stand: time, view, alarms, open calls. kernel.go, call.go, queue.go, lists.go.
+//   - The post, which writes messages, says what has become of each, and makes answers as new as their calls:
+//     post.go, write.go, writequeue.go, underway.go, message.go, discard.go, caps.go, barrier.go. Of the view
+//     it knows that there is a viewKeeper.
+//   - The keeper of the view: feed.go, loading.go, catchup.go, catchup_check.go, contradiction.go; presence.go
+//     and confirmation.go. It calls the rooms above it by the interface host.
+//   - Leases that were granted: told.go, held.go, return.go, renew.go, expiry.go, evict.go, owned.go, inspect.go,
+//     describe.go.
+//   - The registry, which writes configurations for callers: register.go, delete.go, setout.go.
+//   - Borrows: pool.go, borrow.go, wish.go, borrow_phase.go, line.go, share.go, caller.go, claiming.go, ticket.go,
+//     repeat.go, restart.go; names.go and idlepools.go, which the others call by the interface naming; enqueue.go
+//     and await.go.
+//   - Sessions: session.go, session_end.go.
+//   - What looks at the view: follow.go, stats.go, read.go, ranking.go, event.go.
+//   - The peer, which joins them: peer.go, hub.go, begin.go, cleaning.go, remains.go.
 package peer

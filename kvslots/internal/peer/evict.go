@@ -3,13 +3,13 @@ package peer
 import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
 // evict ends the lease of a position for an operator, who has seen it with its fence.
-func (p *pools) evict(c *call, r Evict) {
-	c.decide(func(current bool) bool {
-		pool := p.view.Pool(r.Pool)
+func (p *leases) evict(c *call, r Evict) {
+	p.decide(c, func(current bool) bool {
+		pool := p.view().Pool(r.Pool)
 		switch s := pool.Slot(r.Position); {
 		case s != nil && s.Live() && s.Fence == r.Fence:
 			h := Held{Pool: r.Pool, Lease: s.Value.Lease, Fence: s.Fence}
-			h.end(c, entry.Evicted, &PoolDetail{PoolStats: statsOf(pool, p.now), Holders: []HolderStats{holderOf(s, p.now)}})
+			h.end(p, c, entry.Evicted, &PoolDetail{PoolStats: statsOf(pool, p.now()), Holders: []HolderStats{holderOf(s, p.now())}})
 		case !current:
 			return false
 		case !pool.Exists():

@@ -8,17 +8,17 @@ import (
 // expire purges a slot whose lease is over. If the slot was claimed for an enqueued ticket,
 // expire first takes the ticket out of the line: it purges the ticket, or marks it as spent
 // if the session has not called Await since, so that the session can still be told.
-func (p *pools) expire(d rules.DueKey) {
+func (p *leases) expire(d rules.DueKey) {
 	s := d.Slot
 	m := p.purgeSlot(s)
 	m.Cause = entry.Expired
 	done := p.expired(s)
 	t := leftTicket(s)
 	if t == nil {
-		p.writes.discardAs(m, done)
+		p.discardAs(m, done)
 		return
 	}
-	if p.writes.isWritingOver(t.Key, t.Revision) {
+	if p.isWritingOver(t.Key, t.Revision) {
 		return
 	}
 	leaves := p.purge(t.Key, t.Revision)
@@ -27,9 +27,9 @@ func (p *pools) expire(d rules.DueKey) {
 		value.Spent, value.Place = true, t.Place
 		leaves = p.value(t.Key, &value, t.Revision, rules.EnqueuedLife)
 	}
-	p.writes.put(leaves, func(r resolution) {
-		if r.result == written { // otherwise cleanUp tries again
-			p.writes.discardAs(m, done)
+	p.put(leaves, func(w *write) {
+		if w.written() { // otherwise cleanUp tries again
+			p.discardAs(m, done)
 		}
 	})
 }

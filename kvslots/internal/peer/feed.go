@@ -44,7 +44,7 @@ const (
 	joined               // the feed goes on where it ended
 )
 
-// feed keeps the view up to date. It is live on the feed, which delivers each entry as it
+// keeper keeps the view up to date. It is live on the feed, which delivers each entry as it
 // is written. When entries are missing, a reading delivers those that are in the stream:
 // all of them to load the view, and to catch up those from this peer's presence on.
 //
@@ -53,8 +53,10 @@ const (
 // are missing then; but what overwrote them is in the stream, below any entry that is
 // written from now on. So the view is live when the feed delivers a presence that this peer
 // wrote after the reading had joined.
-type feed struct {
-	k          *kernel
+type keeper struct {
+	*post
+	host       host
+	presence   presence
 	number     uint64 // of the latest reading
 	mode       mode
 	stage      stage
@@ -62,7 +64,7 @@ type feed struct {
 	began      uint64        // the stream's last sequence when the reading began
 	leaderTime time.Time     // the leader's clock then
 	beganAt    Instant       // this machine's clock then
-	after      uint64        // the last copy of a write that was sent before the reading began, or before it joined
+	sentBefore uint64        // the last copy of a write that was sent before the reading began, or before it joined
 	read       uint64        // the last sequence that the reading delivered
 	quiet      int           // how many times in a row it has delivered nothing for overdue
 	held       []entry.Entry // consecutive entries of the feed
@@ -80,76 +82,88 @@ type feed struct {
 	suspected    map[entry.Key]Instant // when an answer about the key disagreed with the view first, within rebuildPause: see suspect
 }
 
-// order orders a reading.
-func (f *feed) order(from uint64) {
-	f.k.timers.stop(&f.retry)
-	f.number++
-	f.stage = ordered
-	f.k.out.ready.Reading = &Reading{Number: f.number, From: from}
+func newKeeper(k *kernel, h host) *keeper {
+	f := &keeper{host: h}
+	f.post, f.presence.k = newPost(k, f), f
+	return f
 }
 
-// ReadingStarted records that a reading has begun. Call it before Read for that reading.
-func (k *kernel) ReadingStarted(number uint64, s StreamInfo, now Instant) {
-	k.now = now
-	f := &k.feed
-	if number != f.number || f.stage != ordered || k.stopping {
+// begin begins an empty view, and orders the first reading.
+func (f *keeper) begin() {
+	f.newView()
+	f.order(0)
+}
+
+// host is what the keeper needs of the peer.
+type host interface {
+	apply(e *entry.Entry, age time.Duration) // applies an entry to the view, and updates the pending work
+	restart()                                // a new view begins, which is empty
+	becameLive()                             // the view is live: it was loaded, or is caught up
+	presenceLost()                           // the presence is gone, and with it the tickets of this peer
+}
+
+// order orders a reading.
+func (f *keeper) order(from uint64) {
+	f.disarm(&f.retry)
+	f.number++
+	f.stage = ordered
+	f.output().Reading = &Reading{Number: f.number, From: from}
+}
+
+// isReading reports whether a number is that of the latest reading, which is at a stage.
+func (f *keeper) isReading(number uint64, at stage) bool {
+	return number == f.number && f.stage == at && !f.isStopping()
+}
+
+// started records that a reading has begun.
+func (f *keeper) started(number uint64, s StreamInfo) {
+	if !f.isReading(number, ordered) {
 		return
 	}
 	other := !f.created.IsZero() && !s.Created.Equal(f.created)
 	f.created = s.Created
-	k.cfg.Replicated = s.Replicas > 1
+	f.settings().Replicated = s.Replicas > 1
 	if other && f.mode != loading {
 		f.contradicted(otherStream)
-	} else {
-		f.stage, f.began, f.leaderTime, f.beganAt = reading, s.Last, s.Now, now
-		f.read, f.quiet, f.held, f.after = 0, 0, f.held[:0], k.writes.last
-		f.startOverdue()
-		k.view.Postpone(now) // no session could be refreshed meanwhile
-		k.self.refresh()
-	}
-	k.advance()
-}
-
-// ReadingLost records that a reading could not begin or was lost, or, after Ready.Joined has
-// named it, that entries of the feed are lost.
-func (k *kernel) ReadingLost(number uint64, now Instant) {
-	k.now = now
-	if number != k.feed.number || k.stopping {
 		return
 	}
-	k.feed.catchUp(k.feed.stage != ordered)
-	k.advance()
+	f.stage, f.began, f.leaderTime, f.beganAt = reading, s.Last, s.Now, f.now()
+	f.read, f.quiet, f.held, f.sentBefore = 0, 0, f.held[:0], f.lastCopy()
+	f.startOverdue()
+	f.view().Postpone(f.now()) // no session could be refreshed meanwhile
+	f.presence.refresh()
 }
 
-// Read applies an entry that a reading delivered. It may skip entries that were overwritten.
-func (k *kernel) Read(number uint64, e entry.Entry, now Instant) {
-	k.now = now
-	f := &k.feed
-	if number != f.number || f.stage != reading || k.stopping {
+// lost records that a reading could not begin or was lost, or that entries of the feed are lost.
+func (f *keeper) lost(number uint64) {
+	if number == f.number && !f.isStopping() {
+		f.catchUp(f.stage != ordered)
+	}
+}
+
+// delivered applies an entry that a reading delivered. It may skip entries that were overwritten.
+func (f *keeper) delivered(number uint64, e entry.Entry) {
+	if !f.isReading(number, reading) {
 		return
 	}
 	f.entry = e
 	if why := f.judgeRead(&f.entry); why != "" {
 		f.contradicted(why)
-		k.advance()
 		return
 	}
-	if e.Revision > k.view.Revision {
+	if e.Revision > f.view().Revision {
 		var age time.Duration
 		if f.mode == loading && e.Revision <= f.began { // the others are new
 			age = f.ageOf(&f.entry)
 		}
-		k.apply(&f.entry, age)
+		f.take(&f.entry, age)
 	}
 	f.read, f.quiet = max(f.read, e.Revision), 0
 	f.join()
-	k.advance()
 }
 
-// Fed handles the next entry of the feed.
-func (k *kernel) Fed(e entry.Entry, now Instant) {
-	k.now = now
-	f := &k.feed
+// fed handles the next entry of the feed.
+func (f *keeper) fed(e entry.Entry) {
 	f.entry = e
 	switch f.stage {
 	case reading:
@@ -158,11 +172,10 @@ func (k *kernel) Fed(e entry.Entry, now Instant) {
 	case joined:
 		f.next(&f.entry)
 	}
-	k.advance()
 }
 
 // hold adds an entry to those that are held, which are consecutive.
-func (f *feed) hold(e *entry.Entry) {
+func (f *keeper) hold(e *entry.Entry) {
 	if n := len(f.held); n > 0 {
 		first, last := f.held[0].Revision, f.held[n-1].Revision
 		switch {
@@ -186,87 +199,68 @@ func same(x, y *entry.Entry) bool {
 // join ends the reading if it has come to the entries that are held, and to a presence that
 // this peer wrote since it began. So whatever was in the stream then has been read, even if
 // a replica answers that is behind.
-func (f *feed) join() {
-	if f.stage != reading || f.k.self.shown <= f.after || len(f.held) == 0 || f.held[0].Revision > f.read+1 {
+func (f *keeper) join() {
+	if f.stage != reading || f.presence.shown <= f.sentBefore || len(f.held) == 0 || f.held[0].Revision > f.read+1 {
 		return
 	}
 	f.stage = joined
-	f.k.out.ready.Joined = f.number
-	f.k.timers.stop(&f.overdue)
+	f.output().Joined = f.number
+	f.disarm(&f.overdue)
 	held := f.held
 	f.held = nil
-	f.after = f.k.writes.last
-	f.k.self.refresh()
+	f.sentBefore = f.lastCopy()
+	f.presence.refresh()
 	for i := range held {
-		if f.stage == joined && held[i].Revision > f.k.view.Revision {
+		if f.stage == joined && held[i].Revision > f.view().Revision {
 			f.next(&held[i])
 		}
 	}
 }
 
 // next applies the next entry of the feed.
-func (f *feed) next(e *entry.Entry) {
-	k := f.k
+func (f *keeper) next(e *entry.Entry) {
 	switch {
-	case e.Revision <= k.view.Revision:
+	case e.Revision <= f.view().Revision:
 		if s := f.check.find(e.Revision); s != nil && (s.key != e.Key || !s.at.Equal(e.Time)) {
 			f.contradicted(wentBack)
 		}
-	case e.Revision > k.view.Revision+1:
-		if !k.stopping {
+	case e.Revision > f.view().Revision+1:
+		if !f.isStopping() {
 			f.catchUp(true)
 		}
 	case f.mode != loading && f.contradicts(e):
 		f.contradicted(wentBack)
 	default:
-		k.apply(e, 0)
-		if f.mode != live && k.self.shown > f.after && !k.stopping {
+		f.take(e, 0)
+		if f.mode != live && f.presence.shown > f.sentBefore && !f.isStopping() {
 			f.caughtUp()
 		}
 	}
 }
 
-// apply applies one entry to the view, and updates this peer's pending work.
-func (k *kernel) apply(e *entry.Entry, age time.Duration) {
-	if e.Revision > k.view.Revision+1 && k.feed.mode != loading {
-		k.counters.Skips += e.Revision - k.view.Revision - 1
+// take applies the next entry.
+func (f *keeper) take(e *entry.Entry, age time.Duration) {
+	if e.Revision > f.view().Revision+1 && f.mode != loading {
+		f.count().Skips += e.Revision - f.view().Revision - 1
 	}
-	delete(k.feed.suspected, e.Key) // the answer was of a leader that was deposed
-	before := k.holderBefore(e)
-	k.lookBefore(e, k.feed.mode == live)
-	k.view.Apply(e, age, k.now)
-	k.tell(e)
-	k.feed.check.note(e)
-	own := k.writes.shown(e, before.live)
-	if before.lease != e.Slot.Lease {
-		delete(k.untold, before.lease)
-	}
+	delete(f.suspected, e.Key) // the answer was of a leader that was deposed
+	f.check.note(e)
+	f.host.apply(e, age)
+}
+
+// applied is called when an entry has been applied, and has settled this peer's writes.
+func (f *keeper) applied(e *entry.Entry) {
 	switch e.Key.Kind {
 	case entry.Slot:
-		if end, known := k.feed.ends[e.Slot.Lease]; known {
-			s := k.view.Pool(e.Key.Pool).Slot(e.Key.N)
-			k.view.EndAt(s, e.Revision, max(s.Ends, end))
+		if end, known := f.ends[e.Slot.Lease]; known {
+			s := f.view().Pool(e.Key.Pool).Slot(e.Key.N)
+			f.view().EndAt(s, e.Revision, max(s.Ends, end))
 		}
 	case entry.Session:
-		k.self.applied(e)
-		k.feed.heardOther(e)
-	}
-	k.above.applied(e, before, own)
-	if key := e.Key; e.Slot.Untold {
-		k.reads.whenLive(func() {
-			if s := k.view.Pool(key.Pool).Slot(key.N); s != nil {
-				k.purgeUntold(s)
-			}
-		})
+		f.presence.applied(e)
+		f.heardOther(e)
 	}
 }
 
-// holderBefore returns the holder of a slot before an entry of the slot is applied.
-func (k *kernel) holderBefore(e *entry.Entry) (h holder) {
-	if e.Key.Kind == entry.Slot {
-		if s := k.view.Pool(e.Key.Pool).Slot(e.Key.N); s != nil && s.Taken {
-			h = holder{s.Value.Lease, s.Value.Session, s.Live()}
-		}
-	}
-	return h
-}
+func (f *keeper) isLoading() bool  { return f.mode == loading }
+func (f *keeper) isCatching() bool { return f.mode == catching }

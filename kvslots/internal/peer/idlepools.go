@@ -17,7 +17,6 @@ import (
 // revision.
 
 const (
-	idleTime     = time.Minute // after which an idle name is closed
 	maxIdleNames = 1000        // beyond which it is closed sooner
 	closerDelay  = time.Second // up to which each peer puts off what any peer may do
 	maxClosings  = 32          // closings under way
@@ -34,12 +33,12 @@ type idleCloser struct {
 // outcome is known. A write with unknown outcome is not undone: if it takes effect later, it leaves
 // an idle name, or a closing that any peer finishes.
 func (n *names) writeConfig(m entry.Message, done func()) {
-	n.writes.put(m, func(r resolution) {
+	n.put(m, func(w *write) {
 		ps := n.of(m.Key.Pool)
 		switch {
-		case r.result == written:
+		case w.written():
 			done()
-		case !r.learnt:
+		case !w.learnt():
 			ps.pause(failurePause)
 		}
 		ps.mark()
@@ -47,7 +46,7 @@ func (n *names) writeConfig(m entry.Message, done func()) {
 }
 
 // setsConfig reports whether this peer is writing the configuration of a pool.
-func (p *pools) setsConfig(id entry.Hash) bool { return p.writes.isWriting(rules.ConfigKey(id)) }
+func (p *pools) setsConfig(id entry.Hash) bool { return p.isWriting(rules.ConfigKey(id)) }
 
 // restore ends a closing: slots may be taken again.
 func (n *names) restore(pool *rules.Pool) {
@@ -67,7 +66,7 @@ func (n *names) finishClosing(pool *rules.Pool) {
 	registered := !pool.Terms().Named()
 	n.writeConfig(n.purgeConfig(pool.ID), func() {
 		if registered {
-			n.counters.IdlePools++
+			n.count().IdlePools++
 		}
 	})
 }
@@ -80,8 +79,8 @@ type idlers struct {
 }
 
 func (c *idleCloser) idlers() [2]idlers {
-	v := c.n.view
-	return [2]idlers{{&v.IdleNames, idleTime, maxIdleNames}, {&v.Idle, c.n.cfg.PoolIdle, math.MaxInt}}
+	v := c.n.view()
+	return [2]idlers{{&v.IdleNames, idleTime, maxIdleNames}, {&v.Idle, c.n.settings().PoolIdle, math.MaxInt}}
 }
 
 func (i *idlers) due(now Instant) bool {
@@ -91,7 +90,7 @@ func (i *idlers) due(now Instant) bool {
 
 // run finishes closings and begins to close idle pools.
 func (c *idleCloser) run() {
-	if c.n.stopping || c.n.self.revision == 0 {
+	if c.n.isStopping() || !c.n.isPresent() {
 		return
 	}
 	c.finish()
@@ -101,29 +100,30 @@ func (c *idleCloser) run() {
 	c.plan()
 }
 
+func (n *names) plan() { n.closer.plan() }
+
 // plan sets the timer that calls run.
 func (c *idleCloser) plan() {
 	const never = Instant(math.MaxInt64)
 	from := never
-	if len(c.n.view.Closings()) > 0 {
-		from = c.n.now
+	if len(c.n.view().Closings()) > 0 {
+		from = c.n.now()
 	}
 	for _, i := range c.idlers() {
 		if pool, since := i.First(); i.Len() > i.most {
-			from = c.n.now
+			from = c.n.now()
 		} else if pool != nil {
-			from = min(from, max(since.Add(i.time), c.n.now))
+			from = min(from, max(since.Add(i.time), c.n.now()))
 		}
 	}
-	if from != never && (c.timer.index == 0 || from.Add(closerDelay) < c.timer.at) {
-		c.timer.fire = func() { c.n.reads.whenLive(c.run) }
-		c.n.timers.start(&c.timer, from.Add(time.Duration(c.n.random.Int64N(int64(closerDelay)))))
+	if from != never && (!c.timer.isSet() || from.Add(closerDelay) < c.timer.due()) {
+		c.n.arm(&c.timer, from.Add(c.n.randomPause(closerDelay)), func() { c.n.whenLive(c.run) })
 	}
 }
 
 // finish finishes the closings that the view shows.
 func (c *idleCloser) finish() {
-	for _, pool := range c.n.view.Closings() {
+	for _, pool := range c.n.view().Closings() {
 		ps := c.n.byID[pool.ID]
 		switch {
 		case c.n.setsConfig(pool.ID), ps != nil && len(ps.queue) > 0: // a borrow is deciding about the pool
@@ -139,17 +139,17 @@ func (c *idleCloser) finish() {
 // pool that this peer would not have begun to close. The peer that began may have a view
 // that is behind, may have counted from an earlier start, or may have another PoolIdle.
 func (c *idleCloser) mustRestore(pool *rules.Pool) bool {
-	most := c.n.cfg.PoolIdle
-	return pool.InUseOrWaited() || !pool.Terms().Named() && (most == 0 || c.n.now.Sub(pool.LastUse()) < most)
+	most := c.n.settings().PoolIdle
+	return pool.InUseOrWaited() || !pool.Terms().Named() && (most == 0 || c.n.now().Sub(pool.LastUse()) < most)
 }
 
 // closeIdle begins to close idle pools.
 func (c *idleCloser) closeIdle(i *idlers) {
-	for n := len(c.n.view.Closings()); n < maxClosings && i.due(c.n.now); n++ {
+	for n := len(c.n.view().Closings()); n < maxClosings && i.due(c.n.now()); n++ {
 		pool, _ := i.First()
 		if c.n.byID[pool.ID] == nil && !c.n.setsConfig(pool.ID) {
 			c.n.setClosing(pool, true)
 		}
-		i.Defer(pool, c.n.now.Add(min(0, idleTime-i.time))) // tried again after idleTime at the latest
+		i.Defer(pool, c.n.now().Add(min(0, idleTime-i.time))) // tried again after idleTime at the latest
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-func (p *pools) inspect(c *call, r Inspect) {
+func (p *leases) inspect(c *call, r Inspect) {
 	p.whenPool(c, r.Pool, func(pool *rules.Pool) { c.answer(Answer{State: stateOf(pool)}) })
 }
 
 // answerState answers with a pool's state, or with gone if the pool does not exist.
-func (p *pools) answerState(c *call, id entry.Hash, gone Answer) {
+func (p *leases) answerState(c *call, id entry.Hash, gone Answer) {
 	p.whenCertain(c, id, func(pool *rules.Pool) {
 		if !pool.Exists() {
 			c.answer(gone)
@@ -20,11 +20,9 @@ func (p *pools) answerState(c *call, id entry.Hash, gone Answer) {
 	})
 }
 
-func stateOf(p *rules.Pool) State { return State{p.Size(), p.InUse(), p.Waiting(), p.Out()} }
-
 // whenPool calls do with a pool that exists, when the view is live and as new as now and no
 // claim of the pool may be withdrawn.
-func (p *pools) whenPool(c *call, id entry.Hash, do func(*rules.Pool)) {
+func (p *leases) whenPool(c *call, id entry.Hash, do func(*rules.Pool)) {
 	p.whenKnown(c, id, func(pool *rules.Pool) {
 		if pool.Exists() {
 			do(pool)
@@ -35,15 +33,15 @@ func (p *pools) whenPool(c *call, id entry.Hash, do func(*rules.Pool)) {
 }
 
 // whenKnown is whenPool for a pool that need not exist.
-func (p *pools) whenKnown(c *call, id entry.Hash, do func(*rules.Pool)) {
-	p.reads.whenCurrent(c, func() { p.whenCertain(c, id, do) })
+func (p *leases) whenKnown(c *call, id entry.Hash, do func(*rules.Pool)) {
+	p.whenCurrent(c, func() { p.whenCertain(c, id, do) })
 }
 
 // whenCertain calls do when no claim of a pool may be withdrawn.
-func (p *pools) whenCertain(c *call, id entry.Hash, do func(*rules.Pool)) {
-	if pool := p.view.Pool(id); !pool.InDoubt(p.now) {
+func (p *leases) whenCertain(c *call, id entry.Hash, do func(*rules.Pool)) {
+	if pool := p.view().Pool(id); !pool.InDoubt(p.now()) {
 		do(pool)
 		return
 	}
-	c.after(inFlightPause, func() { p.whenCertain(c, id, do) })
+	p.after(c, inFlightPause, func() { p.whenCertain(c, id, do) })
 }

@@ -14,13 +14,13 @@ func (ps *poolState) serveLine(pool *rules.Pool) {
 		b := ps.tickets[t.Key]
 		switch {
 		case t.Value.Enqueued() && ps.claimsFor(t):
-		case b == nil || b.phase != waiting || b.enqueued() || b.ticket.place != t.Place || t.Server() != ps.p.self.id:
+		case b == nil || b.phase != waiting || b.enqueued() || b.ticket.place != t.Place || t.Server() != ps.p.self():
 			continue
 		case pool.Requested(b.request) != nil: // a claim would be void
 			b.lookForSlot()
 			continue
 		}
-		position, ok := pool.Choose(t, ps.p.writes.inFlight(ps.id))
+		position, ok := pool.Choose(t, ps.p.inFlight(ps.id))
 		switch {
 		case !ok || !ps.mayTake(pool.Slot(position), position):
 			return
@@ -35,7 +35,7 @@ func (ps *poolState) serveLine(pool *rules.Pool) {
 // claimsFor reports whether this peer has to claim for an enqueued ticket now. No borrow of any peer
 // waits for it: a call of Await finds the slot.
 func (ps *poolState) claimsFor(t *rules.Ticket) bool {
-	return ps.p.self.revision != 0 && ps.p.view.Promotes(t, ps.p.self.id, ps.p.now) && !ps.p.writes.inFlight(ps.id).Serves(t.Place)
+	return ps.p.isPresent() && ps.p.view().Promotes(t, ps.p.self(), ps.p.now()) && !ps.p.inFlight(ps.id).Serves(t.Place)
 }
 
 // claimFor claims a position for an enqueued ticket.
@@ -49,14 +49,14 @@ func (ps *poolState) claimFor(t *rules.Ticket, position int) {
 }
 
 // ticketServed lets the lease of a claim for an enqueued ticket begin, or withdraws the claim.
-func (ps *poolState) ticketServed(w *write, r resolution) {
+func (ps *poolState) ticketServed(w *write) {
 	ps.users--
-	switch s := ps.taken(w, r); {
+	switch s := ps.taken(w); {
 	case s == nil:
 	case s.Good():
-		ps.p.view.EndAt(s, s.Revision, s.Granted.Add(s.Value.TTL.Duration()))
+		ps.p.view().EndAt(s, s.Revision, s.Granted.Add(s.Value.TTL.Duration()))
 	default:
 		ps.pauseVoid(0)
-		ps.p.writes.discard(w.msg.Key, s.Revision, nil)
+		ps.p.discard(w.key(), s.Revision, nil)
 	}
 }

@@ -59,21 +59,6 @@ type Gauges struct {
 	Revision       uint64 // of the view
 }
 
-// Metrics returns the counts so far, and the measures of this instant. It looks at
-// every ticket, and not at every pool.
-func (k *kernel) Metrics(now Instant) (Counters, Gauges) {
-	g := Gauges{
-		Pools: k.view.Registered, Named: k.view.InNames,
-		Sessions: k.view.Clients, Peers: k.view.CountPeers(), WritesInFlight: k.writes.unsettled, Revision: k.view.Revision,
-	}
-	var oldest Instant
-	g.Waiting, oldest = k.view.Lines()
-	if g.Waiting > 0 {
-		g.OldestWait = max(0, now.Sub(oldest))
-	}
-	return k.counters, g
-}
-
 // Durations is a histogram of durations. The bound of each bucket is twice that of the
 // one before; Bound returns it. Durations that are longer than all bounds are only in
 // Count and Sum.
@@ -93,47 +78,5 @@ func (h *Durations) add(d time.Duration) {
 	h.Sum += d
 	if i := bits.Len64(uint64(max(0, d-1) / firstBound)); i < len(h.Buckets) {
 		h.Buckets[i]++
-	}
-}
-
-// wrote counts a write that has its outcome. A barrier is counted as a read.
-func (k *kernel) wrote(w *write, r resolution) {
-	k.writes.unsettled--
-	if w.msg.Key.Kind == entry.Barrier {
-		return
-	}
-	k.counters.Wrote.add(k.now.Sub(w.begun))
-	if r.result == refused {
-		k.counters.Conflicts++
-	}
-}
-
-// leased returns the function that counts the end of a lease, which a purge with a cause has
-// ended.
-func (k *kernel) leased(s *rules.Slot, cause entry.Cause) func() {
-	granted, held := s.Granted, k.counters.Leased.of(&s.Value)
-	var count *uint64
-	switch cause {
-	case entry.Expired:
-		count = k.counters.Expiries.of(&s.Value)
-	case entry.Evicted:
-		count = k.counters.Evictions.of(&s.Value)
-	}
-	return func() {
-		held.add(k.now.Sub(granted))
-		if count != nil {
-			*count++
-		}
-	}
-}
-
-// expired returns the function that counts the end of a lease whose time was over, once
-// its purge has an outcome.
-func (k *kernel) expired(s *rules.Slot) func(resolution) {
-	ended := k.leased(s, entry.Expired)
-	return func(r resolution) {
-		if r.result == written {
-			ended()
-		}
 	}
 }

@@ -16,6 +16,12 @@ type names struct {
 	closer idleCloser
 }
 
+func newNames(l *leases) *names {
+	n := &names{pools: &pools{leases: l, byID: map[entry.Hash]*poolState{}}}
+	n.pools.names, n.closer.n = n, n
+	return n
+}
+
 // open opens a borrow's name, and claims slot 0 in the same round trip. If the name cannot
 // be opened yet, the borrow keeps its phase. The caller has checked the cap on names: see
 // obstacle.
@@ -41,20 +47,20 @@ func (n *names) open(b *borrow, pool *rules.Pool) {
 // while the configuration is unchanged, since the closing may not have been written.
 func (n *names) reviewTerms(b *borrow, pool *rules.Pool) {
 	ps := b.pool
-	latest, _ := n.view.Latest(rules.ConfigKey(ps.id))
+	latest, _ := n.view().Latest(rules.ConfigKey(ps.id))
 	if b.refuseBy == 0 { // counted from here, since the view may have been late until now
-		b.refuseBy = n.now.Add(refuseGrace)
+		b.refuseBy = n.now().Add(refuseGrace)
 	}
 	switch {
 	case n.setsConfig(ps.id):
 		ps.markLater()
-	case pool.InDoubt(n.now) && n.now < b.refuseBy:
+	case pool.InDoubt(n.now()) && n.now() < b.refuseBy:
 		ps.markLater()
 	case pool.InUseOrWaited() && pool.Closing():
 		n.restore(pool)
 	case pool.InUseOrWaited(), !pool.Closing() && b.closedAt != 0 && b.closedAt != latest:
 		b.finish(Answer{Err: ErrLimitMismatch})
-	case !ps.mayChoose() || n.self.revision == 0:
+	case !ps.mayChoose() || !n.isPresent():
 		ps.markLater()
 	case !pool.Closing():
 		b.closedAt = latest

@@ -73,6 +73,18 @@ type Grant struct {
 	basis    grantBasis
 }
 
+// grantBasis is the write that a Grant depends on.
+type grantBasis struct {
+	key      entry.Key
+	revision uint64
+	lease    entry.Hash
+	ttl      time.Duration // as requested
+	sent     Instant       // when the write was sent; it was written later
+	renewal  bool          // a caller of a repeat or a renewal knows of the lease already, or may
+	resumed  bool          // the lease was granted before, and may be promised for longer
+	untold   *int          // how many callers are still to be told, if several have the answer; nil: one
+}
+
 // State is the state of a pool at one instant.
 type State struct {
 	Count, InUse, Waiting int
@@ -184,3 +196,37 @@ type PoolStats struct {
 	Expired    int         // leases that have expired within rules.ExpiryMemory
 	Out        []entry.Out // by position
 }
+
+// Event is a change that the view shows, for those who watch. It contains no secret.
+type Event struct {
+	Kind     EventKind
+	Revision uint64        // of the entry that made the change; several events may have it
+	Time     time.Time     // of that entry, by the stream leader's clock
+	Pool     entry.Hash    // zero for those of peers, and for SessionOver without a slot
+	Title    string        // of a registered pool
+	Terms    entry.Terms   // of a named pool
+	Position int           // of Granted and of the ends of a lease
+	Fence    uint64        // of the same
+	Label    string        // of the holder, the waiter or the session
+	Took     time.Duration // Granted, Left: how long it has waited; an end of a lease: how long it was held
+}
+
+// EventKind says what has changed.
+type EventKind uint8
+
+const (
+	StartsOver   EventKind = iota // changes may be missing: read the state anew
+	Granted                       // a slot was lent
+	Returned                      // a lease was ended by its holder
+	LeaseOver                     // a lease has expired
+	LeaseEvicted                  // a lease was ended by an operator
+	Withdrawn                     // a slot was given back before its borrower was told of it
+	Joined                        // a borrow has joined the line
+	Left                          // a borrow has left the line without a slot
+	Registered                    // a pool was registered
+	Changed                       // its count, its title or what is out of service has changed
+	Deleted                       // a pool has ended, and its leases with it
+	SessionOver                   // a client session has ended; one event for each lease that ended with it
+	PeerCame
+	PeerWent
+)

@@ -9,12 +9,12 @@ import (
 // slot's purge contains a hash of the name, so that every peer knows for a while that this
 // owner has released the lock.
 
-func (p *pools) releaseOwned(c *call, r ReleaseOwned) {
+func (p *leases) releaseOwned(c *call, r ReleaseOwned) {
 	p.whenOwnerKnown(c, r.Pool, func(s *rules.Slot) {
 		switch owns := s != nil && (r.Force || s.Value.Owner == r.Owner); {
 		case owns:
 			p.purgeOwned(c, r, s)
-		case !r.Force && p.view.Pool(r.Pool).ReleasedBy(ownerHash(r.Owner), p.now):
+		case !r.Force && p.view().Pool(r.Pool).ReleasedBy(ownerHash(r.Owner), p.now()):
 			c.answer(Answer{Err: ErrAlreadyReleased})
 		case s == nil:
 			c.answer(Answer{Err: ErrNotHeld})
@@ -24,9 +24,9 @@ func (p *pools) releaseOwned(c *call, r ReleaseOwned) {
 	})
 }
 
-func (p *pools) purgeOwned(c *call, r ReleaseOwned, s *rules.Slot) {
+func (p *leases) purgeOwned(c *call, r ReleaseOwned, s *rules.Slot) {
 	again := func() { p.releaseOwned(c, r) }
-	if !c.outOfLine(s, again) {
+	if !p.outOfLine(c, s, again) {
 		return
 	}
 	m := p.purgeSlot(s)
@@ -34,7 +34,7 @@ func (p *pools) purgeOwned(c *call, r ReleaseOwned, s *rules.Slot) {
 		m.Owner = ownerHash(r.Owner)
 	}
 	ended := p.leased(s, entry.NoCause)
-	c.put(m, func(resolution) {
+	p.putFor(c, m, func(*write) {
 		ended()
 		c.answer(Answer{Returned: true})
 	}, again)
@@ -42,7 +42,7 @@ func (p *pools) purgeOwned(c *call, r ReleaseOwned, s *rules.Slot) {
 
 // whenOwnerKnown calls do with the slot of a lock's lease, or nil, when the view is live
 // and as new as now, and the claim cannot be withdrawn.
-func (p *pools) whenOwnerKnown(c *call, id entry.Hash, do func(*rules.Slot)) {
+func (p *leases) whenOwnerKnown(c *call, id entry.Hash, do func(*rules.Slot)) {
 	p.whenKnown(c, id, func(pool *rules.Pool) {
 		s := pool.Slot(0)
 		if s != nil && !s.Live() {
@@ -52,14 +52,14 @@ func (p *pools) whenOwnerKnown(c *call, id entry.Hash, do func(*rules.Slot)) {
 	})
 }
 
-func (p *pools) inspectOwned(c *call, r InspectOwned) {
+func (p *leases) inspectOwned(c *call, r InspectOwned) {
 	p.whenOwnerKnown(c, r.Pool, func(s *rules.Slot) {
 		if s == nil {
 			c.answer(Answer{Err: ErrNotHeld})
 			return
 		}
 		c.answer(Answer{Owned: &OwnedState{
-			Owner: s.Value.Owner, Fence: s.Fence, Age: max(0, p.now.Sub(s.Granted)), EndsIn: max(0, s.Ends.Sub(p.now)),
+			Owner: s.Value.Owner, Fence: s.Fence, Age: max(0, p.now().Sub(s.Granted)), EndsIn: max(0, s.Ends.Sub(p.now())),
 		}})
 	})
 }

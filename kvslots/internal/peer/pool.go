@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 // poolState is this peer's pending work for one pool. It exists only while a call
@@ -37,7 +38,7 @@ type ticketNumbers struct {
 
 // pools holds the pools with pending work.
 type pools struct {
-	*kernel
+	*leases
 	names      naming
 	byID       map[entry.Hash]*poolState
 	dirty      []*poolState           // to be advanced
@@ -67,8 +68,8 @@ func (p *pools) all() []*poolState {
 	return slices.SortedFunc(maps.Values(p.byID), func(x, y *poolState) int { return slices.Compare(x.id[:], y.id[:]) })
 }
 
-// serve advances the dirty pools. They may make others dirty.
-func (p *pools) serve() {
+// serve advances the dirty pools, which may make others dirty. It reports whether there was one.
+func (p *pools) serve() bool {
 	dirty := p.dirty
 	p.dirty, p.advanced = p.advanced[:0], nil
 	for _, ps := range dirty {
@@ -77,6 +78,14 @@ func (p *pools) serve() {
 	}
 	clear(dirty)
 	p.advanced = dirty[:0]
+	return len(dirty) > 0
+}
+
+// touched schedules a pool in which anything may have changed.
+func (p *pools) touched(pool *rules.Pool) {
+	if ps := p.byID[pool.ID]; ps != nil {
+		ps.mark()
+	}
 }
 
 func (p *pools) markAll() {
@@ -95,7 +104,7 @@ func (ps *poolState) mark() {
 
 // tidy forgets the state of a pool for which nothing is pending.
 func (ps *poolState) tidy() {
-	if ps.users+len(ps.tickets) == 0 && !ps.dirty && ps.p.now >= ps.pausedTill && ps.p.byID[ps.id] == ps {
+	if ps.users+len(ps.tickets) == 0 && !ps.dirty && ps.p.now() >= ps.pausedTill && ps.p.byID[ps.id] == ps {
 		delete(ps.p.byID, ps.id)
 		if len(ps.p.spare) < maxSpare {
 			ps.p.spare, ps.queue = append(ps.p.spare, ps.queue[:0]), nil
@@ -105,7 +114,7 @@ func (ps *poolState) tidy() {
 
 // advance advances everything in a pool as far as the view allows.
 func (ps *poolState) advance() {
-	pool := ps.p.view.Pool(ps.id)
+	pool := ps.p.view().Pool(ps.id)
 	ps.noteGeneration(pool)
 	if ps.mayChoose() {
 		ps.serveLine(pool)
@@ -120,19 +129,18 @@ func (ps *poolState) advance() {
 
 // mayChoose reports whether a position may be chosen in the pool now.
 func (ps *poolState) mayChoose() bool {
-	return ps.p.now >= ps.pausedTill && !ps.p.stopping
+	return ps.p.now() >= ps.pausedTill && !ps.p.isStopping()
 }
 
 // pause keeps a pool from writing claims for a while.
 func (ps *poolState) pause(d time.Duration) {
-	ps.pausedTill = max(ps.pausedTill, ps.p.now.Add(d))
-	ps.p.after(d, func() { ps.mark() })
+	ps.pausedTill = max(ps.pausedTill, ps.p.now().Add(d))
+	ps.p.after(nil, d, ps.mark)
 }
 
 // markLater schedules the pool after failurePause, to try something again.
 func (ps *poolState) markLater() {
-	if ps.later.index == 0 {
-		ps.later.fire = ps.mark
-		ps.p.timers.start(&ps.later, ps.p.now.Add(failurePause))
+	if !ps.later.isSet() {
+		ps.p.arm(&ps.later, ps.p.now().Add(failurePause), ps.mark)
 	}
 }

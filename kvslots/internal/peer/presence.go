@@ -25,7 +25,7 @@ const (
 // peer refreshes it. It owns no lease, so that a lease outlives the peer that granted
 // it.
 type presence struct {
-	k        *kernel
+	k        *keeper
 	id       entry.Hash
 	first    entry.Hash // the first id that this peer had; the others have its first half
 	revision uint64     // in the view; 0 while the view does not show it
@@ -36,16 +36,31 @@ type presence struct {
 	confirmation
 }
 
+// self returns this peer's presence, or zero if it has none yet.
+func (f *keeper) self() entry.Hash { return f.presence.id }
+
+func (f *keeper) selfKey() entry.Key { return rules.SessionKey(f.presence.id) }
+
+// isPresent reports whether the view shows the presence.
+func (f *keeper) isPresent() bool { return f.presence.revision != 0 }
+
+// lastSeen returns when the latest refresh was sent that the view shows.
+func (f *keeper) lastSeen() Instant { return f.presence.sentAt }
+
+func (f *keeper) wasSelf(id entry.Hash) bool { return f.presence.was(id) }
+
+func (f *keeper) wasQuiet() bool { return f.presence.wasQuiet() }
+
 func (s *presence) key() entry.Key { return rules.SessionKey(s.id) }
 
 // refresh writes the presence, a new one if there is none. It refreshes by
 // compare-and-swap and never re-creates a presence: one that is gone, or about to expire
 // in the stream, is replaced by another one, with another id.
 func (s *presence) refresh() {
-	if s.k.stopping || s.k.feed.stage == ordered {
+	if s.k.isStopping() || s.k.stage == ordered {
 		return
 	}
-	if s.current != nil && !s.current.over {
+	if s.current != nil && !s.current.isOver() {
 		s.again = true
 		s.hurry()
 		return
@@ -54,17 +69,17 @@ func (s *presence) refresh() {
 		s.draw()
 	}
 	id := s.id
-	revision, _ := s.k.view.Latest(s.key())
-	if s.k.view.Expiring(s.key(), s.k.now) {
+	revision, _ := s.k.view().Latest(s.key())
+	if s.k.view().Expiring(s.key(), s.k.now()) {
 		s.forget()
 		s.refresh()
 		return
 	}
 	s.again = false
 	value := entry.SessionValue{Kind: entry.SessionPeer, Idle: entry.Span(presenceIdle)}
-	s.current = s.k.writes.put(s.k.value(s.key(), value, revision, presenceIdle), func(r resolution) {
+	s.current = s.k.put(s.k.value(s.key(), value, revision, presenceIdle), func(w *write) {
 		if s.id == id {
-			s.settled(r)
+			s.settled(w)
 		}
 	})
 	s.hurry()
@@ -72,7 +87,7 @@ func (s *presence) refresh() {
 
 // hurry lets the presence be sent again sooner if the view waits for it to become live.
 func (s *presence) hurry() {
-	if s.k.feed.mode != live {
+	if s.k.mode != live {
 		s.current.repeatEvery(refreshHurry)
 	}
 }
@@ -92,32 +107,31 @@ func (s *presence) was(id entry.Hash) bool {
 	return !s.first.IsZero() && bytes.Equal(id[:half], s.first[:half])
 }
 
-func (s *presence) settled(r resolution) {
+func (s *presence) settled(w *write) {
 	switch {
-	case r.result == written:
-		s.shown = s.current.order
+	case w.written():
+		s.shown = w.firstCopy()
 		if s.wasQuiet() {
-			s.k.view.Postpone(s.k.now)
+			s.k.view().Postpone(s.k.now())
 		}
-		s.confirm(s.current.begun)
+		s.confirm(w.sentAt())
 		if s.again {
 			s.refresh()
 			return
 		}
-		s.refreshAt(s.current.begun.Add(presenceRefresh))
-	case r.learnt:
+		s.refreshAt(w.sentAt().Add(presenceRefresh))
+	case w.learnt():
 		s.refresh()
 	default:
-		s.refreshAt(s.k.now.Add(notNowPause))
+		s.refreshAt(s.k.now().Add(notNowPause))
 	}
 }
 
 func (s *presence) refreshAt(at Instant) {
-	s.timer.fire = func() {
-		s.k.feed.checkSeen()
+	s.k.arm(&s.timer, at, func() {
+		s.k.checkSeen()
 		s.refresh()
-	}
-	s.k.timers.start(&s.timer, at)
+	})
 }
 
 // applied handles the applied entry of a session. If it is the marker of this peer's
@@ -130,7 +144,7 @@ func (s *presence) applied(e *entry.Entry) {
 		s.revision = e.Revision
 		return
 	}
-	if s.k.stopping {
+	if s.k.isStopping() {
 		return
 	}
 	s.k.log(Warn, "another peer took this one for dead; its waiters get new tickets", "")
@@ -140,19 +154,20 @@ func (s *presence) applied(e *entry.Entry) {
 
 // wasQuiet reports whether the stream may have taken no writes for quietLimit. The latest refresh
 // that the view shows may have come late, and may have been written as soon as it was sent.
-func (s *presence) wasQuiet() bool { return s.k.now.Sub(s.sentAt) > quietLimit }
+func (s *presence) wasQuiet() bool { return s.k.now().Sub(s.sentAt) > quietLimit }
 
 // forget drops the presence, so that refresh creates another one.
 func (s *presence) forget() {
 	*s = presence{k: s.k, first: s.first, timer: s.timer, confirmation: s.confirmation}
-	s.k.above.presenceLost()
+	s.k.host.presenceLost()
 }
 
 // leave purges the presence when the peer closes. The ends of the calls purge its
 // tickets.
-func (s *presence) leave() {
-	s.k.timers.stop(&s.timer)
-	if revision, taken := s.k.view.Latest(s.key()); taken {
-		s.k.writes.discard(s.key(), revision, nil)
+func (f *keeper) leave() {
+	s := &f.presence
+	s.k.disarm(&s.timer)
+	if revision, taken := s.k.view().Latest(s.key()); taken {
+		s.k.discard(s.key(), revision, nil)
 	}
 }

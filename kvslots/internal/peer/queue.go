@@ -3,7 +3,6 @@ package peer
 import (
 	"cmp"
 	"container/heap"
-	"time"
 )
 
 // alarm is a function to be called at an instant, or when the view has reached a
@@ -13,11 +12,25 @@ type alarm[R cmp.Ordered] struct {
 	order uint64 // orders alarms with the same at
 	index int    // in the queue, from 1; 0: not in it
 	call  *call  // may be nil; when the call is answered, the alarm is void
-	fire  func()
-	of    firer // in place of fire, where a function would be allocated for each call or write
+	does  firer
 }
 
+// firer is what an alarm does. A call or a write is one itself, since a function would be allocated.
 type firer interface{ fire() }
+
+type action func()
+
+func (do action) fire() { do() }
+
+// alarmOf returns an alarm that calls do, unless a call is answered by then; nil: there is none.
+func alarmOf[R cmp.Ordered](c *call, do func()) *alarm[R] {
+	return &alarm[R]{call: c, does: action(do)}
+}
+
+func (e *alarm[R]) isSet() bool { return e.index != 0 }
+
+// due returns when it fires, if it is set.
+func (e *alarm[R]) due() R { return e.at }
 
 func (e *alarm[R]) void() bool { return e.call != nil && !e.call.isOpen() }
 
@@ -69,15 +82,17 @@ func (q *alarmQueue[R]) stop(e *alarm[R]) {
 	}
 }
 
+// startFor is start for an alarm that is to do something else.
+func (q *alarmQueue[R]) startFor(e *alarm[R], at R, does firer) {
+	e.does = does
+	q.start(e, at)
+}
+
 // run fires the alarms up to upTo.
 func (q *alarmQueue[R]) run(upTo R) {
 	for len(q.alarms) > 0 && q.alarms[0].at <= upTo {
 		if e := heap.Pop(q).(*alarm[R]); !e.void() {
-			if e.of != nil {
-				e.of.fire()
-			} else {
-				e.fire()
-			}
+			e.does.fire()
 		}
 	}
 }
@@ -93,12 +108,20 @@ func (q *alarmQueue[R]) drain() []*alarm[R] {
 
 type timer = alarm[Instant]
 
-// after calls do when d has passed and the view is live.
-func (k *kernel) after(d time.Duration, do func()) { k.later(d, &read{fire: do}) }
+// arm has do called at an instant. An alarm that is set is moved.
+func (k *kernel) arm(e *timer, at Instant, do func()) { k.armFor(e, at, action(do)) }
 
-// after calls do when d has passed and the view is live, unless the call is answered by then.
-func (c *call) after(d time.Duration, do func()) { c.k.later(d, &read{call: c, fire: do}) }
+func (k *kernel) armFor(e *timer, at Instant, does firer) { k.timers.startFor(e, at, does) }
 
-func (k *kernel) later(d time.Duration, r *read) {
-	k.timers.start(&timer{call: r.call, fire: func() { k.reads.reached.start(r, 0) }}, k.now.Add(d))
+func (k *kernel) disarm(e *timer) { k.timers.stop(e) }
+
+// ring fires the alarms that are due.
+func (k *kernel) ring() { k.timers.run(k.instant) }
+
+// nextAlarm returns when the next alarm is due; ok is false if none is set.
+func (k *kernel) nextAlarm() (at Instant, ok bool) {
+	if k.timers.Len() == 0 {
+		return 0, false
+	}
+	return k.timers.alarms[0].at, true
 }

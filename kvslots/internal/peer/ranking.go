@@ -27,8 +27,8 @@ func (o Order) CursorOf(s *PoolStats) Cursor {
 	return Cursor{uint64(s.State.Waiting)<<32 | uint64(s.State.InUse), s.Pool}
 }
 
-func (k *kernel) readPools(c *call, r ReadPools) {
-	k.reads.whenCurrent(c, func() { c.answer(Answer{Stats: r.read(k.view, k.now)}) })
+func (p *look) readPools(c *call, r ReadPools) {
+	p.whenCurrent(c, func() { c.answer(Answer{Stats: r.read(p.view(), p.now())}) })
 }
 
 // read looks at every pool once, and keeps the first that it is to return.

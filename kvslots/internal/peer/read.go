@@ -4,8 +4,8 @@ import "github.com/kvslots/kvslots/kvslots/internal/rules"
 
 // The reads of one pool take a time that depends on what the pool holds, not on the bucket.
 
-func (p *pools) readPool(c *call, r ReadPool) {
-	p.whenPool(c, r.Pool, func(pool *rules.Pool) { c.answer(Answer{Detail: r.read(pool, p.now)}) })
+func (p *look) readPool(c *call, r ReadPool) {
+	p.whenPool(c, r.Pool, func(pool *rules.Pool) { c.answer(Answer{Detail: r.read(pool, p.now())}) })
 }
 
 func (r *ReadPool) read(pool *rules.Pool, now Instant) *PoolDetail {
@@ -27,28 +27,28 @@ func (r *ReadPool) read(pool *rules.Pool, now Instant) *PoolDetail {
 	return d
 }
 
-func (h *Held) read(c *call) {
-	c.k.reads.whenCurrent(c, func() {
-		s, err := h.find(c.k)
+func (h *Held) read(p *look, c *call) {
+	p.whenCurrent(c, func() {
+		s, err := h.find(p.leases)
 		if err != nil {
 			c.answer(Answer{Err: err})
 			return
 		}
-		c.answer(Answer{Detail: &PoolDetail{PoolStats: statsOf(s.Pool, c.k.now), Holders: []HolderStats{holderOf(s, c.k.now)}}})
+		c.answer(Answer{Detail: &PoolDetail{PoolStats: statsOf(s.Pool, p.now()), Holders: []HolderStats{holderOf(s, p.now())}}})
 	})
 }
 
-func (p *pools) readPlace(c *call, r ReadPlace) {
+func (p *look) readPlace(c *call, r ReadPlace) {
 	p.whenPool(c, r.Pool, func(pool *rules.Pool) {
-		d := &PoolDetail{PoolStats: statsOf(pool, p.now)}
+		d := &PoolDetail{PoolStats: statsOf(pool, p.now())}
 		if s := pool.Requested(r.Request); s != nil {
-			d.Holders = []HolderStats{holderOf(s, p.now)}
+			d.Holders = []HolderStats{holderOf(s, p.now())}
 			c.answer(Answer{Detail: d})
 			return
 		}
 		for place, t := range pool.Line {
 			if t.Value.Request == r.Request && !r.Request.IsZero() {
-				d.Waiters = []WaiterStats{waiterOf(t, place, p.now)}
+				d.Waiters = []WaiterStats{waiterOf(t, place, p.now())}
 				c.answer(Answer{Detail: d})
 				return
 			}

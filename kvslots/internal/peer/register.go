@@ -13,16 +13,19 @@ import (
 // to be written, so that all peers see the use. Many callers may register a pool at once.
 const idleNoted = time.Second
 
+// registry writes the configurations of registered pools, and what is out of service.
+type registry struct{ *leases }
+
 // register writes a pool's configuration, unless a view that is live and as new as the
 // call shows that it is up to date, or that the cap on pools leaves no room. The answer is
 // the state after the write.
-func (p *pools) register(c *call, r Register) {
-	c.decide(func(current bool) bool { return r.step(p, c, current) })
+func (p *registry) register(c *call, r Register) {
+	p.decide(c, func(current bool) bool { return r.step(p, c, current) })
 }
 
-func (r Register) step(p *pools, c *call, current bool) (decided bool) {
-	pool := p.view.Pool(r.Pool)
-	waits, err := p.reached(r.Origin, r.limits(p))
+func (r Register) step(p *registry, c *call, current bool) (decided bool) {
+	pool := p.view().Pool(r.Pool)
+	waits, err := p.reachedBy(r.Origin, r.limits(p))
 	switch {
 	case !r.reuses(pool) && !r.isUpToDate(p, pool) && (pool.Exists() || !waits && err == nil):
 		r.write(p, c)
@@ -35,25 +38,25 @@ func (r Register) step(p *pools, c *call, current bool) (decided bool) {
 	case err != nil:
 		c.answer(Answer{Err: err})
 	default:
-		c.after(failurePause, func() { r.step(p, c, true) })
+		p.after(c, failurePause, func() { r.step(p, c, true) })
 	}
 	return true
 }
 
-func (r Register) write(p *pools, c *call) {
+func (r Register) write(p *registry, c *call) {
 	value := entry.ConfigValue{}
-	if pool := p.view.Pool(r.Pool); pool.Exists() {
+	if pool := p.view().Pool(r.Pool); pool.Exists() {
 		value = pool.Config
 	}
 	value.Closing = false
-	if !r.repeats(p.view.Pool(r.Pool)) {
+	if !r.repeats(p.view().Pool(r.Pool)) {
 		r.ask(&value)
 	}
 	opens := value.Generation == 0
 	if opens {
 		value.Generation, value.Origin = p.randomNumber(), r.Origin
 	}
-	w := c.put(p.config(r.Pool, value), func(resolution) {
+	w := p.putFor(c, p.config(r.Pool, value), func(*write) {
 		gone := Answer{State: State{Count: r.Count}} // deleted since: answer as for a pool without leases
 		p.answerState(c, r.Pool, gone)
 	}, func() { p.register(c, r) })
@@ -110,7 +113,7 @@ func (r Register) remembered(pool *rules.Pool) (asked entry.Hash) {
 
 // isUpToDate reports whether a registration need not be written: the pool has what it asks for
 // already, and would not be counted as idle. A repeat asks for what the pool has.
-func (r Register) isUpToDate(p *pools, pool *rules.Pool) bool {
+func (r Register) isUpToDate(p *registry, pool *rules.Pool) bool {
 	if !pool.Exists() || pool.Closing() {
 		return false
 	}
@@ -118,13 +121,13 @@ func (r Register) isUpToDate(p *pools, pool *rules.Pool) bool {
 		return true
 	}
 	return r.Request.IsZero() && pool.Size() == r.Count && (r.Title == nil || *r.Title == pool.Config.Title) &&
-		(p.cfg.PoolIdle == 0 || pool.InUseOrWaited() || p.now.Sub(pool.LastUse()) < idleNoted)
+		(p.settings().PoolIdle == 0 || pool.InUseOrWaited() || p.now().Sub(pool.LastUse()) < idleNoted)
 }
 
-func (r Register) limits(p *pools) []limit {
-	all := limit{quota{of: ofPools}, p.cfg.MaxPools, p.view.Registered.Pools, ErrMaxPools}
+func (r Register) limits(p *registry) []limit {
+	all := capOf(ofPools, entry.Hash{}, p.settings().MaxPools, p.view().Registered.Pools, ErrMaxPools)
 	if r.Origin.IsZero() {
 		return []limit{all}
 	}
-	return []limit{all, {quota{ofPools, r.Origin}, p.cfg.MaxPoolsPerOrigin, p.view.RegisteredBy(r.Origin), ErrMaxPools}}
+	return []limit{all, capOf(ofPools, r.Origin, p.settings().MaxPoolsPerOrigin, p.view().RegisteredBy(r.Origin), ErrMaxPools)}
 }

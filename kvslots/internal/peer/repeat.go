@@ -18,15 +18,15 @@ func (b *borrow) differs(w *wish) bool { return b.ttl != w.ttl || b.terms != w.t
 // refuseReused refuses a borrow whose request key is that of a borrow which asks for something
 // else, if that goes on, and the session lives, in a view as new as now.
 func (p *pools) refuseReused(c *call, pool entry.Hash, w wish, wait time.Duration) {
-	ends := p.now.Add(wait)
-	p.reads.whenCurrent(c, func() {
+	ends := p.now().Add(wait)
+	p.whenCurrent(c, func() {
 		switch b := p.of(pool).requests[w.request]; {
-		case !w.session.IsZero() && !p.view.Alive(w.session):
+		case !w.session.IsZero() && !p.view().Alive(w.session):
 			c.answer(Answer{Err: ErrSessionGone})
 		case b != nil && b.differs(&w):
 			c.answer(Answer{Err: ErrKeyReused})
 		default:
-			p.borrow(c, pool, w, max(0, ends.Sub(p.now)))
+			p.borrow(c, pool, w, max(0, ends.Sub(p.now())))
 		}
 		p.of(pool).mark()
 	})
@@ -37,7 +37,7 @@ func (p *pools) refuseReused(c *call, pool entry.Hash, w wish, wait time.Duratio
 func (p *pools) noteRequested(e *entry.Entry) {
 	if ps := p.byID[e.Key.Pool]; ps != nil && !e.Slot.Request.IsZero() {
 		if b := ps.requests[e.Slot.Request]; b != nil {
-			b.p.reads.whenLive(b.lookForSlot)
+			b.p.whenLive(b.lookForSlot)
 		}
 	}
 }
@@ -48,14 +48,14 @@ func (b *borrow) lookForSlot() {
 	if b.phase != waiting || b.request.IsZero() || b.enqueued() {
 		return
 	}
-	pool := b.p.view.Pool(b.pool.id)
+	pool := b.p.view().Pool(b.pool.id)
 	switch s := pool.Requested(b.request); {
 	case s == nil:
 	case s.Excluded():
 		b.pool.sweep(s)
-		b.p.after(failurePause, b.lookForSlot)
-	case s.InDoubt(b.p.now), !s.Good() && pool.InUse() > pool.Size():
-		b.p.after(failurePause, b.lookForSlot)
+		b.p.after(nil, failurePause, b.lookForSlot)
+	case s.InDoubt(b.p.now()), !s.Good() && pool.InUse() > pool.Size():
+		b.p.after(nil, failurePause, b.lookForSlot)
 	default:
 		b.leaveLine()
 		b.backToQueue()
@@ -65,7 +65,7 @@ func (b *borrow) lookForSlot() {
 // resume answers a borrow with the lease that was granted for its request key. It writes the
 // slot again with the time that is left: the compare-and-swap proves that the lease lives.
 func (b *borrow) resume(pool *rules.Pool, s *rules.Slot) {
-	now := b.p.now
+	now := b.p.now()
 	switch {
 	case s.Value.Asked != entry.Span(b.ttl.Truncate(time.Millisecond)) || pool.Terms() != b.terms:
 		b.refuse(ErrKeyReused)
@@ -79,28 +79,28 @@ func (b *borrow) resume(pool *rules.Pool, s *rules.Slot) {
 		b.to(resuming)
 		key, unanswered := rules.SlotKey(b.pool.id, s.Position), s.Value.Unanswered()
 		// Not less than any answer has promised, in whole milliseconds.
-		left := max((b.p.feed.timeLeft(s) + time.Millisecond - 1).Truncate(time.Millisecond), time.Second)
-		b.p.writes.put(b.p.value(key, s.Renewed(left), s.Revision, left), func(r resolution) { b.resumed(key, r, left, now, unanswered) })
+		left := max((b.p.timeLeft(s) + time.Millisecond - 1).Truncate(time.Millisecond), time.Second)
+		b.p.put(b.p.value(key, s.Renewed(left), s.Revision, left), func(w *write) { b.resumed(w, left, now, unanswered) })
 	}
 }
 
-func (b *borrow) resumed(key entry.Key, r resolution, left time.Duration, sent Instant, unanswered bool) {
-	s := b.p.view.Pool(key.Pool).Slot(key.N)
+func (b *borrow) resumed(w *write, left time.Duration, sent Instant, unanswered bool) {
+	s := b.p.view().Pool(b.pool.id).Slot(w.key().N)
 	if b.phase != resuming {
-		if r.result == written && s != nil && s.Revision == r.revision && unanswered {
+		if w.written() && s != nil && s.Revision == w.revision() && unanswered {
 			b.p.unanswer(s)
 		}
 		return
 	}
 	switch {
-	case r.result == refused:
-		if !r.learnt {
+	case w.refused():
+		if !w.learnt() {
 			b.pool.pause(failurePause)
 		}
 		b.backToQueue()
-	case r.result != written:
+	case !w.written():
 		b.finish(Answer{Err: ErrUnavailable})
-	case s == nil || s.Revision != r.revision || !s.Live(): // it has ended, or was renewed
+	case s == nil || s.Revision != w.revision() || !s.Live(): // it has ended, or was renewed
 		b.backToQueue()
 	default:
 		if grant, ok := b.p.grantAgain(s, left, sent); ok {

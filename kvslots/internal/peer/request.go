@@ -6,10 +6,10 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// Request is a caller's request: one of the types of this file. It contains only
+// Request is a caller's request: one of the types of this file, see Peer.serve. It contains only
 // hashes of ids and tokens. Package kvslots computes these, and checks and clamps
 // counts and durations.
-type Request interface{ begin(p *Peer, c *call) }
+type Request any
 
 // Resource is a lock or a semaphore by name. The first borrow opens its pool.
 type Resource struct {

@@ -4,7 +4,7 @@ package peer
 // it, so it answers their borrows with ErrUnavailable. Waiting borrows keep their places
 // if the new view shows their tickets, and otherwise go back to the queue.
 func (p *pools) restart() {
-	for _, author := range p.writes.claimAuthors() {
+	for _, author := range p.claimAuthors() {
 		put(&p.given, author, struct{}{})
 	}
 	for _, ps := range p.all() {
@@ -37,7 +37,7 @@ func (b *borrow) expectTicket() {
 	if b.phase == waiting {
 		b.to(joining)
 		b.ticket.place = 0
-		b.p.reads.whenLive(func() {
+		b.p.whenLive(func() {
 			if b.isJoiningAt(key) {
 				b.loseTicket()
 			}

@@ -8,19 +8,19 @@ import (
 // end purges the slot of a lease, and answers with the detail of an eviction. If the purge is
 // written, the slot had not changed, but its pool may have been deleted before, or its session may
 // have ended. The view knows that if it was live when it applied the purge.
-func (h *Held) end(c *call, cause entry.Cause, detail *PoolDetail) {
-	again := func() { h.end(c, cause, detail) }
-	h.withLease(c, func(s *rules.Slot) {
-		ended := c.k.leased(s, cause)
-		m := c.k.purgeSlot(s)
+func (h *Held) end(p *leases, c *call, cause entry.Cause, detail *PoolDetail) {
+	again := func() { h.end(p, c, cause, detail) }
+	h.withLease(p, c, func(s *rules.Slot) {
+		ended := p.leased(s, cause)
+		m := p.purgeSlot(s)
 		if m.Cause = cause; cause == entry.NoCause {
 			m.Owner = ownerHash(s.Value.Owner)
 		}
-		c.put(m, func(w resolution) {
+		p.putFor(c, m, func(w *write) {
 			switch {
-			case !w.live:
+			case !w.shownLive():
 				c.end(ErrUnavailable)
-			case !w.ended:
+			case !w.ended():
 				again()
 			default:
 				ended()
@@ -45,17 +45,17 @@ func ownerHash(owner string) string {
 }
 
 // purge purges the slot of a lease of which no client knows, if the view shows it.
-func (h *Held) purge(k *kernel) {
-	if s, err := h.find(k); err == nil {
-		k.writes.discard(rules.SlotKey(h.Pool, s.Position), s.Revision, nil)
+func (h *Held) purge(p *leases) {
+	if s, err := h.find(p); err == nil {
+		p.discard(rules.SlotKey(h.Pool, s.Position), s.Revision, nil)
 	}
 }
 
 // giveBack has repeats of the call, or the peer of the claim, know that its caller was not told.
-func (r Abandon) giveBack(k *kernel) {
+func (r Abandon) giveBack(p *leases) {
 	h := r.Held
 	h.Revision = 0 // a repeat may have written the slot again
-	if s, err := h.find(k); err == nil {
-		k.giveBack(s, r.Revision, r.Repeat)
+	if s, err := h.find(p); err == nil {
+		p.giveBack(s, r.Revision, r.Repeat)
 	}
 }

@@ -18,9 +18,15 @@ const (
 
 // sessions holds the client sessions in use at this peer.
 type sessions struct {
-	*kernel
+	*leases
 	byID map[entry.Hash]*sessionState
 }
+
+func newSessions(l *leases) *sessions {
+	return &sessions{leases: l, byID: map[entry.Hash]*sessionState{}}
+}
+
+func (p *sessions) inUse() int { return len(p.byID) }
 
 // sessionState is this peer's pending work for one client session. It exists for as
 // long as clients use the session at this peer.
@@ -43,58 +49,48 @@ func (p *sessions) use(c *call, session entry.Hash) {
 	if session.IsZero() || !c.isOpen() {
 		return
 	}
-	c.session = session
 	ss := p.byID[session]
 	if ss == nil {
 		ss = &sessionState{s: p, id: session}
-		ss.timer.fire = func() { ss.attend() }
 		p.byID[session] = ss
 	}
+	c.useSession(ss)
 	ss.calls = append(ss.calls, c)
-	ss.used = p.now
+	ss.used = p.now()
 	ss.attend()
 }
 
-// left records that a call of a session was answered, which uses the session.
-func (p *sessions) left(c *call) {
-	ss := p.byID[c.session]
-	if ss == nil {
-		return
-	}
+// answered records that a call of a session was answered, which uses the session.
+func (ss *sessionState) answered(c *call) {
 	ss.calls = without(ss.calls, c)
-	ss.used = p.now
+	ss.used = ss.s.now()
 	ss.attend()
 }
 
-// park keeps an answer until the bucket promises that the session lives for τ more. It
-// returns false if the answer need not wait, or if the session is gone.
-func (p *sessions) park(c *call, a Answer) bool {
-	ss, s := p.byID[c.session], p.view.Session(c.session)
-	if ss == nil || !s.Alive() || p.stopping {
-		return false
-	}
-	if s.Promised >= p.now.Add(s.Value.Idle.Duration()/2) {
-		return false
-	}
-	c.parked = &a
-	ss.attend()
-	return true
+// delays reports whether an answer has to wait until the bucket promises that the session lives for
+// τ more.
+func (ss *sessionState) delays() bool {
+	s := ss.s.view().Session(ss.id)
+	return s.Alive() && !ss.s.isStopping() && s.Promised < ss.s.now().Add(s.Value.Idle.Duration()/2)
 }
 
-// unpark delivers an answer that park has kept. The ttl of a lease begins only now.
-func (c *call) unpark() {
-	if !c.k.promiseAnew(c.parked) {
-		c.k.takeBack(c.parked)
-		*c.parked = Answer{Err: ErrUnavailable}
+func (ss *sessionState) takeBack(a *Answer) { ss.s.takeBack(a) }
+
+// unpark delivers an answer that has waited. The ttl of a lease begins only now.
+func (ss *sessionState) unpark(c *call) {
+	a := c.kept()
+	if !ss.s.promiseAnew(a) {
+		ss.s.takeBack(a)
+		*a = Answer{Err: ErrUnavailable}
 	}
-	c.deliver(*c.parked)
+	c.deliver(*a)
 }
 
 // parked returns the calls whose answers wait for a refresh.
 func (ss *sessionState) parked() []*call {
 	var list []*call
 	for _, c := range ss.calls {
-		if c.parked != nil {
+		if c.kept() != nil {
 			list = append(list, c)
 		}
 	}
@@ -104,7 +100,7 @@ func (ss *sessionState) parked() []*call {
 // attend delivers the parked answers if E allows, refreshes the session if it is time,
 // and sets the timer that calls attend again.
 func (ss *sessionState) attend() {
-	s := ss.s.view.Session(ss.id)
+	s := ss.s.view().Session(ss.id)
 	if !s.Alive() {
 		ss.forget()
 		return
@@ -112,21 +108,21 @@ func (ss *sessionState) attend() {
 	idle := s.Value.Idle.Duration()
 	tau, end := idle/2, s.Promised
 	parked := ss.parked()
-	if end >= ss.s.now.Add(tau) {
+	if end >= ss.s.now().Add(tau) {
 		for _, c := range parked {
-			if c.parked != nil { // delivering one answer may deliver the others
-				c.unpark()
+			if c.kept() != nil { // delivering one answer may deliver the others
+				ss.unpark(c)
 			}
 		}
 		parked = nil
 	}
 	if len(ss.calls) > 0 {
-		ss.used = ss.s.now
+		ss.used = ss.s.now()
 	}
 	var due Instant
 	switch {
 	case len(parked) > 0:
-		due = ss.s.now
+		due = ss.s.now()
 	case len(ss.calls) > 0:
 		due = end.Add(-tau - tau/8)
 	case end < ss.used.Add(idle-tau/8):
@@ -135,20 +131,25 @@ func (ss *sessionState) attend() {
 		ss.forget()
 		return
 	}
-	if ss.s.writes.isWriting(rules.SessionKey(ss.id)) {
-		due = max(due, ss.s.now.Add(tau/8))
+	if ss.s.isWriting(rules.SessionKey(ss.id)) {
+		due = max(due, ss.s.now().Add(tau/8))
 	}
-	if due > ss.s.now {
-		ss.s.timers.start(&ss.timer, due)
+	if due > ss.s.now() {
+		ss.s.armFor(&ss.timer, due, (*attention)(ss))
 		return
 	}
 	ss.refresh(s)
 }
 
+// attention is a session that is to be attended to.
+type attention sessionState
+
+func (a *attention) fire() { (*sessionState)(a).attend() }
+
 // forget drops the state of a session without pending work.
 func (ss *sessionState) forget() {
-	if len(ss.calls) == 0 && !ss.s.writes.isWriting(rules.SessionKey(ss.id)) && ss.s.byID[ss.id] == ss {
-		ss.s.timers.stop(&ss.timer)
+	if len(ss.calls) == 0 && !ss.s.isWriting(rules.SessionKey(ss.id)) && ss.s.byID[ss.id] == ss {
+		ss.s.disarm(&ss.timer)
 		delete(ss.s.byID, ss.id)
 	}
 }
@@ -158,17 +159,17 @@ func (ss *sessionState) forget() {
 // and calls attend.
 func (ss *sessionState) refresh(s *rules.Session) {
 	key := rules.SessionKey(ss.id)
-	if ss.s.stopping || ss.s.view.Expiring(key, ss.s.now) {
+	if ss.s.isStopping() || ss.s.view().Expiring(key, ss.s.now()) {
 		return
 	}
 	value := s.Value
 	idle := value.Idle.Duration()
 	// The end in the view may be later than the promised one. Do not move it back.
-	ends := min(max(ss.used.Add(idle), s.Ends), ss.s.now.Add(idle))
-	value.Idled = entry.Span(min(idle-ends.Sub(ss.s.now), idle-time.Millisecond).Truncate(time.Millisecond))
-	sentAt := ss.s.now
-	w := ss.s.writes.put(ss.s.value(key, value, s.Revision, value.Left()), func(r resolution) {
-		if s := ss.s.view.Session(ss.id); r.result == written && s.Alive() {
+	ends := min(max(ss.used.Add(idle), s.Ends), ss.s.now().Add(idle))
+	value.Idled = entry.Span(min(idle-ends.Sub(ss.s.now()), idle-time.Millisecond).Truncate(time.Millisecond))
+	sentAt := ss.s.now()
+	w := ss.s.put(ss.s.value(key, value, s.Revision, value.Left()), func(r *write) {
+		if s := ss.s.view().Session(ss.id); r.written() && s.Alive() {
 			s.Promise(sentAt.Add(value.Left()))
 		}
 		if ss.s.byID[ss.id] == ss {
@@ -193,19 +194,19 @@ func (p *sessions) note(e *entry.Entry) {
 	ss.calls = nil
 	for _, c := range calls {
 		switch {
-		case !c.effect:
-			c.parked = nil
+		case !c.hasEffect():
+			c.dropKept()
 			c.end(ErrSessionGone)
-		case c.parked != nil: // it has taken effect: deliver that outcome
-			c.unpark()
+		case c.kept() != nil: // it has taken effect: deliver that outcome
+			ss.unpark(c)
 		}
 	}
 	ss.forget()
 }
 
 func (p *sessions) ping(c *call, r Ping) {
-	p.reads.whenCurrent(c, func() {
-		if !p.view.Alive(r.Session) {
+	p.whenCurrent(c, func() {
+		if !p.view().Alive(r.Session) {
 			c.answer(Answer{Err: ErrSessionGone})
 			return
 		}
@@ -214,17 +215,17 @@ func (p *sessions) ping(c *call, r Ping) {
 }
 
 func (p *sessions) create(c *call, r CreateSession) {
-	c.decide(func(current bool) bool { return r.step(p, c, current) })
+	p.decide(c, func(current bool) bool { return r.step(p, c, current) })
 }
 
 func (r CreateSession) step(p *sessions, c *call, current bool) (decided bool) {
-	switch waits, err := p.reached(r.Origin, r.limits(p)); {
+	switch waits, err := p.reachedBy(r.Origin, r.limits(p)); {
 	case !waits && err == nil:
 		r.create(p, c)
 	case !current:
 		return false
 	case waits:
-		c.after(failurePause, func() { r.step(p, c, true) })
+		p.after(c, failurePause, func() { r.step(p, c, true) })
 	default:
 		c.answer(Answer{Err: err})
 	}
@@ -234,29 +235,29 @@ func (r CreateSession) step(p *sessions, c *call, current bool) (decided bool) {
 func (r CreateSession) create(p *sessions, c *call) {
 	value := entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(r.Idle), Origin: r.Origin, Label: r.Label}
 	key := rules.SessionKey(r.Session)
-	sentAt := p.now
-	w := p.writes.put(p.value(key, value, 0, r.Idle), func(f resolution) { // the id is new: no other peer writes it
-		if f.result != written || !p.view.Alive(r.Session) { // the session may have ended before the view reached it
+	sentAt := p.now()
+	w := p.put(p.value(key, value, 0, r.Idle), func(f *write) { // the id is new: no other peer writes it
+		if !f.written() || !p.view().Alive(r.Session) { // the session may have ended before the view reached it
 			c.answer(Answer{Err: ErrUnavailable})
 			return
 		}
-		p.view.Session(r.Session).Promise(sentAt.Add(r.Idle))
+		p.view().Session(r.Session).Promise(sentAt.Add(r.Idle))
 		p.use(c, r.Session)
-		c.quit = quitFunc(func(why error) {
+		c.onQuit(quitFunc(func(why error) {
 			if why == ErrSessionGone { // its client has never known of it
 				why = ErrUnavailable
 			}
 			c.answer(Answer{Err: why})
-		})
+		}))
 		c.answer(Answer{})
 	})
 	w.charge(r.limits(p))
 }
 
 func (r CreateSession) limits(p *sessions) []limit {
-	all := limit{quota{of: ofSessions}, p.cfg.MaxSessions, p.view.Clients, ErrMaxSessions}
+	all := capOf(ofSessions, entry.Hash{}, p.settings().MaxSessions, p.view().Clients, ErrMaxSessions)
 	if r.Origin.IsZero() {
 		return []limit{all}
 	}
-	return []limit{all, {quota{ofSessions, r.Origin}, p.cfg.MaxSessionsPerOrigin, p.view.ClientsFrom(r.Origin), ErrMaxSessionsPerOrigin}}
+	return []limit{all, capOf(ofSessions, r.Origin, p.settings().MaxSessionsPerOrigin, p.view().ClientsFrom(r.Origin), ErrMaxSessionsPerOrigin)}
 }

@@ -7,12 +7,12 @@ import (
 
 // setOut writes a pool's configuration, unless a view that is live and as new as the call shows
 // that it says so already, or that a cap on names forbids it.
-func (p *pools) setOut(c *call, r SetOut) {
-	c.decide(func(current bool) bool { return r.step(p, c, current) })
+func (p *registry) setOut(c *call, r SetOut) {
+	p.decide(c, func(current bool) bool { return r.step(p, c, current) })
 }
 
-func (r SetOut) step(p *pools, c *call, current bool) (decided bool) {
-	pool := p.view.Pool(r.Pool)
+func (r SetOut) step(p *registry, c *call, current bool) (decided bool) {
+	pool := p.view().Pool(r.Pool)
 	changes := r.changes(pool)
 	waits, err := r.reached(p, pool)
 	switch {
@@ -25,16 +25,16 @@ func (r SetOut) step(p *pools, c *call, current bool) (decided bool) {
 	case !changes:
 		p.answerState(c, r.Pool, Answer{Err: ErrNoPool})
 	case waits:
-		c.after(failurePause, func() { r.step(p, c, true) })
+		p.after(c, failurePause, func() { r.step(p, c, true) })
 	default:
 		c.answer(Answer{Err: err})
 	}
 	return true
 }
 
-func (r SetOut) write(p *pools, c *call) {
-	pool := p.view.Pool(r.Pool)
-	w := c.put(p.config(r.Pool, r.value(pool)), func(resolution) {
+func (r SetOut) write(p *registry, c *call) {
+	pool := p.view().Pool(r.Pool)
+	w := p.putFor(c, p.config(r.Pool, r.value(pool)), func(*write) {
 		p.answerState(c, r.Pool, Answer{Err: ErrNoPool})
 	}, func() { p.setOut(c, r) })
 	w.charge(r.limits(p, pool))
@@ -64,7 +64,7 @@ func (r SetOut) changes(pool *rules.Pool) bool {
 
 // limits returns the caps on names that the call may reach: a name of which anything is out of
 // service is in use, by the client that has taken it out.
-func (r SetOut) limits(p *pools, pool *rules.Pool) []limit {
+func (r SetOut) limits(p *registry, pool *rules.Pool) []limit {
 	if r.InService || !pool.Terms().Named() {
 		return nil
 	}
@@ -72,11 +72,11 @@ func (r SetOut) limits(p *pools, pool *rules.Pool) []limit {
 }
 
 // reached returns which cap forbids the call: that of a pool's list, or see writes.reached.
-func (r SetOut) reached(p *pools, pool *rules.Pool) (waits bool, err error) {
+func (r SetOut) reached(p *registry, pool *rules.Pool) (waits bool, err error) {
 	if !r.InService && r.changes(pool) {
 		if value := r.value(pool); value.OutSize() > entry.MaxOut {
 			return false, ErrMaxOut
 		}
 	}
-	return p.writes.reached(r.limits(p, pool)...)
+	return p.reached(r.limits(p, pool)...)
 }

@@ -15,27 +15,14 @@ func (b *borrow) limits(pool *rules.Pool) []limit {
 	}
 	session, origin := b.holders()
 	limits := b.p.limitsOfName(pool, origin)
-	if v := b.p.view; !session.IsZero() && !v.Uses(session, pool) {
-		limits = append(limits, limit{quota{ofNames, session}, b.p.cfg.MaxLocksPerSession, v.NamesOf(session), ErrMaxLocksPerSession})
-	}
-	return limits
-}
-
-// limitsOfName returns the caps that a use of a name by an origin may reach: on the names in use, and
-// on those that the origin uses.
-func (p *pools) limitsOfName(pool *rules.Pool, origin entry.Hash) (limits []limit) {
-	v := p.view
-	if pool == nil || !pool.InUseOrWaited() {
-		limits = append(limits, limit{quota{of: ofNames}, p.cfg.MaxLocks, v.InNames.Pools, ErrMaxLocks})
-	}
-	if !origin.IsZero() && !v.Uses(origin, pool) {
-		limits = append(limits, limit{quota{ofNames, origin}, p.cfg.MaxLocksPerOrigin, v.NamesOf(origin), ErrMaxLocksPerOrigin})
+	if v := b.p.view(); !session.IsZero() && !v.Uses(session, pool) {
+		limits = append(limits, capOf(ofNames, session, b.p.settings().MaxLocksPerSession, v.NamesOf(session), ErrMaxLocksPerSession))
 	}
 	return limits
 }
 
 // charge counts a claim or a ticket of the borrow for the caps that it may reach.
-func (b *borrow) charge(w *write) { w.charge(b.limits(b.p.view.Pool(b.pool.id))) }
+func (b *borrow) charge(w *write) { w.charge(b.limits(b.p.view().Pool(b.pool.id))) }
 
 // waiter returns the origin for which the borrow's place counts.
 func (b *borrow) waiter() entry.Hash {
@@ -45,7 +32,7 @@ func (b *borrow) waiter() entry.Hash {
 
 // holders returns the session and the origin of a borrow; either may be zero.
 func (b *borrow) holders() (session, origin entry.Hash) {
-	if s := b.p.view.Session(b.session); s != nil {
+	if s := b.p.view().Session(b.session); s != nil {
 		return b.session, s.Value.Origin
 	}
 	return b.session, b.origin

@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-func (k *kernel) readStats(c *call, r ReadStats) {
-	k.reads.whenCurrent(c, func() { c.answer(Answer{Stats: readStats(r, k.view, k.now)}) })
+func (p *look) readStats(c *call, r ReadStats) {
+	p.whenCurrent(c, func() { c.answer(Answer{Stats: readStats(r, p.view(), p.now())}) })
 }
 
 // readStats reads the stats from the view, in a time that depends on what it returns.
@@ -39,29 +38,4 @@ func readStats(r ReadStats, v *rules.View, now Instant) *Stats {
 
 func compareTerms(x, y entry.Terms) int {
 	return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Dialect, y.Dialect))
-}
-
-func statsOf(p *rules.Pool, now Instant) PoolStats {
-	return PoolStats{
-		Pool: p.ID, Title: p.Config.Title, Terms: p.Terms(), State: stateOf(p), OldestWait: oldestWait(p, now),
-		Expired: p.Expired(now), Out: p.Config.Out,
-	}
-}
-
-func oldestWait(pool *rules.Pool, now Instant) time.Duration {
-	for _, t := range pool.Line {
-		return max(0, now.Sub(t.Seen))
-	}
-	return 0
-}
-
-func holderOf(s *rules.Slot, now Instant) HolderStats {
-	return HolderStats{
-		Session: s.Value.Session, Owner: s.Value.Owner, Position: s.Position, Fence: s.Fence,
-		Age: max(0, now.Sub(s.Granted)), EndsIn: max(0, s.Ends.Sub(now)), Label: s.Label(),
-	}
-}
-
-func waiterOf(t *rules.Ticket, place int, now Instant) WaiterStats {
-	return WaiterStats{Session: t.Holder(), Place: place, Waited: max(0, now.Sub(t.Seen)), Label: t.Label(), Away: t.Absent()}
 }

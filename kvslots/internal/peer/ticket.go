@@ -35,22 +35,21 @@ func (b *borrow) join(pool *rules.Pool) {
 // sendTicket writes a borrow's ticket: a new one, or the one that stands at a place.
 func (b *borrow) sendTicket(place *rules.Ticket) {
 	key, value := b.newTicket()
-	if t := b.p.view.Pool(b.pool.id).TicketAt(key); t != nil && t.Stands() { // of an earlier Enqueue, which decides again in a current view
+	if t := b.p.view().Pool(b.pool.id).TicketAt(key); t != nil && t.Stands() { // of an earlier Enqueue, which decides again in a current view
 		b.callers = nil
 		b.finish(Answer{})
 		b.again()
 		return
 	}
 	if place != nil {
-		key, value.Place, value.Peer = place.Key, place.Place, b.p.self.id
+		key, value.Place, value.Peer = place.Key, place.Place, b.p.self()
 	}
-	revision, _ := b.p.view.Latest(key)
-	b.ticket = ticket{key: key, sent: b.p.now}
+	revision, _ := b.p.view().Latest(key)
+	b.ticket = ticket{key: key, sent: b.p.now()}
 	b.to(joining)
 	put(&b.pool.tickets, key, b)
-	w := b.p.writes.put(b.p.value(key, value, revision, value.Wait.Duration()), nil)
+	w := b.p.put(b.p.value(key, value, revision, value.Wait.Duration()), b.joinSettled)
 	b.charge(w)
-	w.settled = func(r resolution) { b.joinSettled(w, r) }
 	if place == nil {
 		w.joins()
 	}
@@ -60,11 +59,11 @@ func (b *borrow) sendTicket(place *rules.Ticket) {
 func (b *borrow) newTicket() (key entry.Key, value *entry.TicketValue) {
 	if b.enqueued() {
 		return rules.EnqueuedKey(b.pool.id, b.session), &entry.TicketValue{
-			Lease: b.lease, Generation: b.generation, Peer: b.p.self.id, TTL: entry.Span(b.ttl), Nonce: b.nonce,
+			Lease: b.lease, Generation: b.generation, Peer: b.p.self(), TTL: entry.Span(b.ttl), Nonce: b.nonce,
 			Wait: entry.Span(rules.EnqueuedLife), Request: b.request, Label: b.label,
 		}
 	}
-	grace, left := b.grace(), max(b.waitEnds().Sub(b.p.now), time.Millisecond)
+	grace, left := b.grace(), max(b.waitEnds().Sub(b.p.now()), time.Millisecond)
 	value = &entry.TicketValue{
 		Lease: b.lease, Generation: b.generation, Session: b.session, Origin: b.origin, Request: b.request, Label: b.label,
 	}
@@ -73,14 +72,14 @@ func (b *borrow) newTicket() (key entry.Key, value *entry.TicketValue) {
 		value.Grace, value.TTL, value.Waiter = entry.Span(grace), entry.Span(b.ttl), b.waiter()
 	}
 	value.Wait = entry.Span(left)
-	return entry.Key{Kind: entry.Ticket, Pool: b.pool.id, Session: b.p.self.id, N: b.pool.ticketNumber()}, value
+	return entry.Key{Kind: entry.Ticket, Pool: b.pool.id, Session: b.p.self(), N: b.pool.ticketNumber()}, value
 }
 
 // ticketNumber returns a number for which this peer has no ticket in the pool.
 func (ps *poolState) ticketNumber() (n int) {
 	isFree := func(n int) bool {
-		key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: ps.p.self.id, N: n}
-		_, taken := ps.p.view.Latest(key)
+		key := entry.Key{Kind: entry.Ticket, Pool: ps.id, Session: ps.p.self(), N: n}
+		_, taken := ps.p.view().Latest(key)
 		return !taken && ps.tickets[key] == nil
 	}
 	for last := len(ps.freeNumbers) - 1; last >= 0; last-- {
@@ -97,9 +96,9 @@ func (ps *poolState) ticketNumber() (n int) {
 
 // joinSettled handles the outcome of a ticket that was not written, or was purged since.
 // noteTicket handles success, when the view shows the ticket.
-func (b *borrow) joinSettled(w *write, r resolution) {
-	key := w.msg.Key
-	known := r.result == written || r.result == refused
+func (b *borrow) joinSettled(w *write) {
+	key := w.key()
+	known := w.written() || w.refused()
 	if !known {
 		w.fenceOff()
 	}
@@ -129,8 +128,8 @@ func (p *pools) noteTicket(e *entry.Entry) {
 	own := b != nil && !e.Marker && e.Corrupt == nil && e.Ticket.Lease == b.lease
 	switch {
 	case !e.Marker && p.isOrphaned(e.Key, &e.Ticket):
-		p.writes.discard(e.Key, e.Revision, nil)
-	case ps != nil && b == nil && e.Marker && e.Key.Session == p.self.id:
+		p.discard(e.Key, e.Revision, nil)
+	case ps != nil && b == nil && e.Marker && e.Key.Session == p.self():
 		ps.freeNumbers = append(ps.freeNumbers, e.Key.N)
 	case b == nil:
 	case !b.ticket.stands() && own:
@@ -145,15 +144,15 @@ func (p *pools) noteTicket(e *entry.Entry) {
 
 // takePart is for a borrow beside whose place another peer, or its callers, may have gone.
 func (b *borrow) takePart() {
-	if t := b.p.view.Pool(b.pool.id).TicketAt(b.ticket.key); t != nil && t.Absent() {
+	if t := b.p.view().Pool(b.pool.id).TicketAt(b.ticket.key); t != nil && t.Absent() {
 		b.takePlace()
 	}
 }
 
 // takePlace has a borrow take its place from the peer that serves it.
 func (b *borrow) takePlace() {
-	t := b.p.view.Pool(b.pool.id).TicketAt(b.ticket.key)
-	if b.phase == waiting && t != nil && (t.Absent() || t.Server() != b.p.self.id) {
+	t := b.p.view().Pool(b.pool.id).TicketAt(b.ticket.key)
+	if b.phase == waiting && t != nil && (t.Absent() || t.Server() != b.p.self()) {
 		b.unbind()
 		b.backToQueue()
 	}
@@ -161,7 +160,7 @@ func (b *borrow) takePlace() {
 
 // isOrphaned reports whether a ticket is this peer's to serve, and no borrow knows of it.
 func (p *pools) isOrphaned(key entry.Key, v *entry.TicketValue) bool {
-	if p.self.id.IsZero() || v.Enqueued() || v.Away || cmp.Or(v.Peer, key.Session) != p.self.id {
+	if p.self().IsZero() || v.Enqueued() || v.Away || cmp.Or(v.Peer, key.Session) != p.self() {
 		return false
 	}
 	ps := p.byID[key.Pool]
@@ -175,13 +174,13 @@ func (p *pools) isOrphaned(key entry.Key, v *entry.TicketValue) bool {
 // purgeOrphans purges the orphaned tickets in the view. The stream may have lost their purges
 // with its last writes, after it had acknowledged them.
 func (p *pools) purgeOrphans() {
-	s := p.view.Session(p.self.id)
+	s := p.view().Session(p.self())
 	if s == nil {
 		return
 	}
 	for _, t := range s.Tickets {
 		if p.isOrphaned(t.Key, &t.Value) {
-			p.writes.discard(t.Key, t.Revision, nil)
+			p.discard(t.Key, t.Revision, nil)
 		}
 	}
 }
@@ -195,7 +194,7 @@ func (b *borrow) admit(e *entry.Entry) {
 	}
 	b.queued = true
 	b.to(waiting)
-	b.p.reads.whenLive(b.checkGeneration)
+	b.p.whenLive(b.checkGeneration)
 }
 
 // checkGeneration checks that the ticket of a borrow that was just admitted is of the pool's
@@ -204,13 +203,13 @@ func (b *borrow) checkGeneration() {
 	if b.phase != waiting {
 		return
 	}
-	pool := b.p.view.Pool(b.pool.id)
+	pool := b.p.view().Pool(b.pool.id)
 	switch {
 	case pool.Generation() != b.generation:
 		b.restart()
 		return
 	case pool.Closing(): // the ticket makes a peer restore it
-		b.p.after(failurePause, b.checkGeneration)
+		b.p.after(nil, failurePause, b.checkGeneration)
 		return
 	case len(b.callers) == 0:
 		b.sendAway()
@@ -218,7 +217,7 @@ func (b *borrow) checkGeneration() {
 	}
 	// A caller that came after the ticket was sent may have come after this state of the pool.
 	b.confirmed = true
-	full := pool.Full() && !pool.InDoubt(b.p.now)
+	full := pool.Full() && !pool.InDoubt(b.p.now())
 	for _, a := range b.callers {
 		inTime := a.came <= b.ticket.sent
 		b.confirmed = b.confirmed && inTime
@@ -235,18 +234,18 @@ func (b *borrow) checkGeneration() {
 // sendAway writes that no caller waits at the borrow's place any more. A repeat at any peer takes
 // the place; without one it is purged at the end of the grace.
 func (b *borrow) sendAway() {
-	t := b.p.view.Pool(b.pool.id).TicketAt(b.ticket.key)
-	if t == nil || !t.Kept() || t.Server() != b.p.self.id || t.Expiring(b.p.now) {
+	t := b.p.view().Pool(b.pool.id).TicketAt(b.ticket.key)
+	if t == nil || !t.Kept() || t.Server() != b.p.self() || t.Expiring(b.p.now()) {
 		b.finish(Answer{Err: ErrNoSlot})
 		return
 	}
 	b.to(parting)
 	value := t.Value
 	value.Place, value.Away = t.Place, true
-	b.p.writes.put(b.p.value(t.Key, &value, t.Revision, max(value.Grace, value.Wait).Duration()), func(r resolution) {
+	b.p.put(b.p.value(t.Key, &value, t.Revision, max(value.Grace, value.Wait).Duration()), func(r *write) {
 		switch {
 		case b.phase != parting:
-		case r.result == written:
+		case r.written():
 			b.unbind()
 			b.backToQueue()
 		default:
@@ -280,8 +279,8 @@ func (b *borrow) unbind() (was ticket) {
 // another peer serves.
 func (b *borrow) leaveLine() {
 	was := b.unbind()
-	if t := b.p.view.Pool(b.pool.id).TicketAt(was.key); was.stands() && t != nil && t.Place == was.place && t.Value.Lease == b.lease {
-		b.p.writes.discard(t.Key, t.Revision, nil)
+	if t := b.p.view().Pool(b.pool.id).TicketAt(was.key); was.stands() && t != nil && t.Place == was.place && t.Value.Lease == b.lease {
+		b.p.discard(t.Key, t.Revision, nil)
 	}
 }
 

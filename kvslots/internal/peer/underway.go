@@ -20,8 +20,8 @@ type underWay struct {
 var nothing rules.InFlight
 
 // inFlight returns the claims and the tickets of a pool that are under way.
-func (ws *writes) inFlight(pool entry.Hash) *rules.InFlight {
-	if u := ws.underWay[pool]; u != nil {
+func (p *post) inFlight(pool entry.Hash) *rules.InFlight {
+	if u := p.underWay[pool]; u != nil {
 		return &u.InFlight
 	}
 	return &nothing
@@ -29,15 +29,15 @@ func (ws *writes) inFlight(pool entry.Hash) *rules.InFlight {
 
 // counts has a write count for its pool until it is settled.
 func (w *write) counts() *underWay {
-	ws, pool := &w.k.writes, w.msg.Key.Pool
-	u := ws.underWay[pool]
+	p, pool := w.p, w.key().Pool
+	u := p.underWay[pool]
 	if u == nil {
-		if last := len(ws.spare) - 1; last >= 0 {
-			u, ws.spare = ws.spare[last], ws.spare[:last]
+		if last := len(p.spare) - 1; last >= 0 {
+			u, p.spare = p.spare[last], p.spare[:last]
 		} else {
 			u = &underWay{}
 		}
-		put(&ws.underWay, pool, u)
+		put(&p.underWay, pool, u)
 	}
 	w.under = u
 	return u
@@ -47,7 +47,7 @@ func (w *write) counts() *underWay {
 // again, other borrows may claim the position.
 func (w *write) claims(place uint64) {
 	w.claim = true
-	put(&w.counts().Claims, w.msg.Key.N, rules.Claim{Place: place, Author: w.msg.Author})
+	put(&w.counts().Claims, w.key().N, rules.Claim{Place: place, Author: w.author()})
 }
 
 // joins counts a write as a new ticket.
@@ -61,39 +61,39 @@ func (w *write) frees() {
 
 // countsNoMore ends what claims, joins and frees began.
 func (w *write) countsNoMore() {
-	u, ws := w.under, &w.k.writes
+	u, p := w.under, w.p
 	if u == nil {
 		return
 	}
 	switch w.under = nil; {
-	case w.msg.Key.Kind == entry.Ticket:
+	case w.key().Kind == entry.Ticket:
 		u.Joining--
 	case w.msg.Marker:
 		u.freeing = slices.DeleteFunc(u.freeing, func(o *write) bool { return o == w })
-	case u.Claims[w.msg.Key.N].Author == w.msg.Author: // otherwise that of another claim of the position
-		delete(u.Claims, w.msg.Key.N)
+	case u.Claims[w.key().N].Author == w.author(): // otherwise that of another claim of the position
+		delete(u.Claims, w.key().N)
 	}
 	if u.Joining+len(u.freeing)+len(u.Claims) == 0 {
-		delete(ws.underWay, w.msg.Key.Pool)
-		if len(ws.spare) < maxSpare {
-			ws.spare = append(ws.spare, u)
+		delete(p.underWay, w.key().Pool)
+		if len(p.spare) < maxSpare {
+			p.spare = append(p.spare, u)
 		}
 	}
 }
 
-// free reports whether a purge of a slot below a position has been sent, and is not settled. A
+// isFreeing reports whether a purge of a slot below a position has been sent, and is not settled. A
 // claim of that position or a higher one would be void: it would reach the stream after the purge.
-func (ws *writes) free(pool entry.Hash, below int) bool {
-	u := ws.underWay[pool]
-	return u != nil && slices.ContainsFunc(u.freeing, func(w *write) bool { return w.msg.Key.N < below })
+func (p *post) isFreeing(pool entry.Hash, below int) bool {
+	u := p.underWay[pool]
+	return u != nil && slices.ContainsFunc(u.freeing, func(w *write) bool { return w.key().N < below })
 }
 
 // claimAuthors returns the author numbers of the claims that are pending.
-func (ws *writes) claimAuthors() (authors []uint64) {
-	for _, w := range ws.byKey {
+func (p *post) claimAuthors() (authors []uint64) {
+	for _, w := range p.byKey {
 		for ; w != nil; w = w.next {
 			if w.claim {
-				authors = append(authors, w.msg.Author)
+				authors = append(authors, w.author())
 			}
 		}
 	}

@@ -21,22 +21,22 @@ const discards = entry.Barrier + 1
 
 // isDiscard reports whether the write is a purge for which no caller waits. The peer repeats
 // it after Never as well: the server may have space again.
-func (w *write) isDiscard() bool { return w.queue == &w.k.writes.queues[discards] }
+func (w *write) isDiscard() bool { return w.queue == &w.p.queues[discards] }
 
 // maySend reports whether a copy of the message may be sent now. While the view is not
 // live, the peer only writes its presence: if the stream has lost its tail, another entry
 // may have the expected revision, and the compare-and-swap would not protect it.
 func (w *write) maySend() bool {
-	if w.msg.Key == w.k.self.key() {
+	if w.key() == w.p.selfKey() {
 		return true
 	}
-	return w.k.feed.mode == live && (w.sent || w.queue.sent < window)
+	return w.p.isLive() && (w.sent || w.queue.sent < window)
 }
 
 // sendWaiting sends the first waiting writes, as far as they may be sent.
-func (ws *writes) sendWaiting() {
-	for i := range ws.queues {
-		for l := &ws.queues[i]; len(l.waiting) > 0 && l.waiting[0].maySend(); {
+func (p *post) sendWaiting() {
+	for i := range p.queues {
+		for l := &p.queues[i]; len(l.waiting) > 0 && l.waiting[0].maySend(); {
 			w := l.waiting[0]
 			l.waiting[0] = nil
 			l.waiting = l.waiting[1:]

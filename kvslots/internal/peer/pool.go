@@ -94,7 +94,7 @@ func (p *pools) markAll() {
 	}
 }
 
-// mark schedules the pool for the next round of kernel.advance.
+// mark schedules the pool for the next round of Peer.advance.
 func (ps *poolState) mark() {
 	if !ps.dirty {
 		ps.dirty = true

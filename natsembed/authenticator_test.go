@@ -15,7 +15,7 @@ import (
 func client(t *testing.T, srv *Server, opts ...nats.Option) (*nats.Conn, <-chan error) {
 	t.Helper()
 	complaints := make(chan error, 16)
-	// A busy machine, and the rest after a flood, may delay the server's greeting.
+	// A busy machine may delay the server's greeting.
 	opts = append(opts, nats.Timeout(time.Minute), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { complaints <- err }))
 	nc, err := nats.Connect(srv.ClientURL(), opts...)
 	if err != nil {

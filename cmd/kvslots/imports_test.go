@@ -43,7 +43,6 @@ var direction = []struct {
 	{"gateway/internal/ops", []string{"kvslots", "kvslots/clientnet", "kvslots/subjects", "kvslots/wire"}},
 	{"gateway/metrics", []string{"gateway/internal/ops", "kvslots"}},
 	{"gateway/internal/jsonhttp", []string{"gateway/internal/ops", "kvslots/wire"}},
-	{"gateway/natsapi/internal/admission", []string{"kvslots/wire"}},
 	{"gateway/natsapi/internal/delivery", []string{"kvslots/wire", "kvslots/subjects"}},
 	{"gateway", []string{"kvslots/clock", "gateway/internal/...", "gateway/metrics", "gateway/natsapi/internal/...", "kvslots", "kvslots/clientnet", "kvslots/subjects", "kvslots/wire"}},
 	{"natsembed/listener", []string{"kvslots/clientnet"}},

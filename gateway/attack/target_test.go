@@ -74,13 +74,12 @@ func open(t *testing.T, change func(c *config)) *target {
 			dflockd.New(d.store, dflockd.Config{Lending: cfg.Lending, Turns: turns, Logger: cfg.Logger}),
 			functions, streams, page.New(d.store, page.Config{}),
 		}
-		gate := &natsapi.Gate{Server: server}
-		nc, err := server.ConnectService(nats.ReconnectBufSize(-1), nats.InProcessServer(gate))
+		nc, err := server.ConnectService(nats.ReconnectBufSize(-1))
 		kvslotstest.Must(t, err)
 		t.Cleanup(nc.Close)
 		service, err = natsapi.Start(nc, natsapi.Config{
 			Pools: d.store, Sessions: d.store, Calls: functions, Lending: cfg.Lending, Turns: turns, Tokens: cfg.Tokens,
-			Listener: server.Clients(), Addresses: true, Gate: gate, Logger: cfg.Logger,
+			Listener: server.Clients(), Logger: cfg.Logger,
 		})
 		kvslotstest.Must(t, err)
 		tcp = dflockdtcp.New(dflockdtcp.Config{Sessions: d.store, Lending: cfg.Lending, Turns: turns, Tokens: cfg.Tokens, Logger: cfg.Logger})

@@ -17,5 +17,5 @@
 // has noticed closed sockets (README.md, "Confirming").
 //
 // Begin with Start in natsapi.go, then endpoints.go, operation.go and answer.go: a request from its
-// subscription to its reply. What keeps floods away is in internal/admission and internal/delivery.
+// subscription to its reply. room.go bounds what one client may have open.
 package natsapi

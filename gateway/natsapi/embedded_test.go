@@ -47,12 +47,11 @@ func startEmbeddedWith(t *testing.T, server natsembed.Config, store kvslots.Conf
 	d.store, err = natsstore.Open(t.Context(), inside, store)
 	fail(err)
 	t.Cleanup(func() { _ = d.store.Close(context.Background()) })
-	gate := &natsapi.Gate{Server: d.server}
-	nc, err := d.server.ConnectService(nats.ReconnectBufSize(-1), nats.InProcessServer(gate))
+	nc, err := d.server.ConnectService(nats.ReconnectBufSize(-1))
 	fail(err)
 	t.Cleanup(nc.Close)
 	d.lending = gateway.NewLending()
-	cfg := natsapi.Config{Logger: logtest.Logger(), Pools: d.store, Lending: d.lending, Listener: d.server.Clients(), Addresses: true, Gate: gate}
+	cfg := natsapi.Config{Logger: logtest.Logger(), Pools: d.store, Lending: d.lending, Listener: d.server.Clients()}
 	for _, c := range change {
 		c(&cfg)
 	}

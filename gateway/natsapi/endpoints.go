@@ -8,8 +8,6 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/internal/stack"
-	"github.com/kvslots/kvslots/gateway/natsapi/internal/admission"
-	"github.com/kvslots/kvslots/gateway/natsapi/internal/delivery"
 	"github.com/kvslots/kvslots/kvslots/subjects"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -17,19 +15,19 @@ import (
 const (
 	// The bounds of requests to one subject that have arrived and have not been handled
 	// yet. Handlers do not block, so there are few of them, except in a flood. The library
-	// drops further ones; with a Gate there are none.
+	// drops further ones.
 	pendingMessages = 16 << 10
-	pendingBytes    = 32 << 20
+	pendingBytes    = 4 << 20
 
 	// floodMessages is how many of them are a flood. They are answered 503, which takes
-	// less time than to serve them, or dropped if no client would receive the answer.
+	// less time than to serve them.
 	floodMessages = pendingMessages / 4
 )
 
 // endpoint is one subject of the service.
 type endpoint struct {
 	subject string
-	room    *admission.Room
+	room    *room
 	op      *ops.Operation // nil for cancellations, which cancelBorrow serves
 }
 
@@ -48,7 +46,7 @@ func (e endpoint) queue() string {
 // endpoints returns all endpoints, sorted by name.
 func (s *Service) endpoints() []endpoint {
 	all := []endpoint{{subject: subjects.Cancel}}
-	add := func(waiting, others *admission.Room, operations ...*ops.Operation) {
+	add := func(waiting, others *room, operations ...*ops.Operation) {
 		for _, op := range operations {
 			in := others
 			if op.Waits() {
@@ -107,11 +105,6 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 	count := s.counters[e.subject]
 	return func(m *nats.Msg) {
 		count.received.Add(1)
-		waiting, _, _ := m.Sub.Pending()
-		if s.drops(m.Reply, waiting) {
-			s.shed(count)
-			return
-		}
 		r := s.newRequest(m)
 		r.count, r.op = count, e.op
 		if !s.sender.MayAnswer(r.reply) {
@@ -126,7 +119,8 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			s.refuse(r, wire.ErrDraining)
 			return
 		}
-		if waiting > floodMessages || !e.room.Enter() {
+		waiting, _, _ := m.Sub.Pending()
+		if waiting > floodMessages || !r.enter(e.room) {
 			s.tasks.Done()
 			s.refuse(r, wire.ErrBusy)
 			return
@@ -136,12 +130,7 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			defer s.tasks.Done()
 			defer count.open.Add(-1)
 			defer s.recoverPanic(r)
-			var ok bool
-			if r.place, ok = e.room.Admit(s.ctx, r.reply, delivery.ClientOf(r.reply)); !ok {
-				s.refuse(r, wire.ErrBusy)
-				return
-			}
-			defer r.place.Leave()
+			defer r.place.leave()
 			s.perform(r)
 		}()
 	}

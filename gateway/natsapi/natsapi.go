@@ -13,7 +13,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/gateway/natsapi/internal/admission"
 	"github.com/kvslots/kvslots/gateway/natsapi/internal/delivery"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -64,19 +63,10 @@ type Config struct {
 	MaxBorrows int
 
 	// Listener is the server to which the clients connect, such as natsembed.Server.Clients.
-	// Requests then count for the connection that receives the answer, and those of closed
-	// connections end while many requests are open. If Listener is nil, as on a server of
-	// another process, requests count for the inbox that the client names, which it may make
-	// up, and end when their wait is over.
+	// Sessions, pools, and locks of calls then count for the address of the connection that
+	// receives the answer, as over HTTP. If Listener is nil, as on a server of another process,
+	// they count for the inbox that the client names, which it may make up.
 	Listener Listener
-
-	// Addresses has sessions, pools, and locks of calls count for the address of the
-	// connection that receives the answer, as over HTTP. Otherwise they count for the inbox.
-	// It needs Listener.
-	Addresses bool
-
-	// Gate is the one through which the service is connected, or nil.
-	Gate *Gate
 
 	// VerbsPerSecond is the maximal rate of answers to requests to $SRV. The service
 	// drops further ones. 0 means DefaultVerbsPerSecond.
@@ -127,15 +117,13 @@ type Service struct {
 	requests     *requests
 	suspension   *suspension
 	counters     counters
-	listener     Listener               // nil if the server does not tell what its clients do
-	connections  *admission.Connections // nil without listener
-	addresses    bool                   // Config.Addresses
-	verbLimit    *rate.Limiter          // of requests to $SRV
-	borrows      *admission.Room        // of pools
-	locks        *admission.Room        // requests of sessions that may wait
-	waitingCalls *admission.Room
-	following    *admission.Room // requests that follow what their clients hold
-	others       *admission.Room // requests that do not wait in line
+	addresses    *addresses    // nil without a Listener
+	verbLimit    *rate.Limiter // of requests to $SRV
+	borrows      *room         // of pools
+	locks        *room         // requests of sessions that may wait
+	waitingCalls *room
+	following    *room // requests that follow what their clients hold
+	others       *room // requests that do not wait in line
 
 	mu       sync.Mutex // guards subs and closed, and tasks.Add against tasks.Wait
 	subs     []*nats.Subscription
@@ -165,20 +153,19 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 			SessionTimes: cfg.SessionTimes, Functions: cfg.Calls, Log: cfg.Logger,
 		},
 		requests: newRequests(time.Now), suspension: newSuspension(time.Now),
-		listener: cfg.Listener, addresses: cfg.Addresses,
 		verbLimit: rate.NewLimiter(rate.Limit(cmp.Or(cfg.VerbsPerSecond, DefaultVerbsPerSecond)), verbsAtOnce),
 	}
 	sending := delivery.Config{ReplyPrefixes: cfg.ReplyPrefixes, Logger: cfg.Logger}
-	if s.listener != nil {
-		s.connections = admission.NewConnections(s.listener)
-		if s.listener.ClientsReply() {
-			sending.Listened = s.listener.Listened
+	if cfg.Listener != nil {
+		s.addresses = &addresses{listener: cfg.Listener}
+		if cfg.Listener.ClientsReply() {
+			sending.Listened = cfg.Listener.Listened
 		}
 	}
-	for _, waiting := range []**admission.Room{&s.borrows, &s.locks, &s.waitingCalls, &s.following} {
-		*waiting = admission.NewRoom(cfg.MaxBorrows, s.connections)
+	for _, waiting := range []**room{&s.borrows, &s.locks, &s.waitingCalls, &s.following} {
+		*waiting = newRoom(cfg.MaxBorrows)
 	}
-	s.others = admission.NewRoom(maxOthers, s.connections)
+	s.others = newRoom(maxOthers)
 	s.listed = s.endpoints()
 	s.counters = newCounters(s.listed)
 	s.identity = newIdentity(cfg.Version)
@@ -189,9 +176,6 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 		s.cancel()
 		_ = s.Close(s.ctx)
 		return nil, err
-	}
-	if cfg.Gate != nil {
-		cfg.Gate.Hold(s.isBehind)
 	}
 	return s, nil
 }

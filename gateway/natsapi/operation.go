@@ -29,7 +29,7 @@ func (s *Service) perform(r *request) {
 		return
 	}
 	r.line = r.lineOf(call)
-	ctx, waiting := s.requests.begin(r.place.Context, name, r.line, r.reply)
+	ctx, waiting := s.requests.begin(s.ctx, name, r.line, r.reply)
 	defer waiting.end()
 	if s.isStale(ctx, r, call) {
 		s.refuse(r, context.Canceled)
@@ -42,9 +42,6 @@ func (s *Service) perform(r *request) {
 			s.answer(r, call)
 		}
 	})
-	if err != nil && context.Cause(r.place.Context) == wire.ErrBusy {
-		err = wire.ErrBusy // the client's connection is closed
-	}
 	if err != nil {
 		s.reply(r, s.ops.RefuseCall(err, call))
 	}

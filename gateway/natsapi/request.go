@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/gateway/natsapi/internal/admission"
+	"github.com/kvslots/kvslots/gateway/natsapi/internal/delivery"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -33,11 +33,30 @@ type request struct {
 	line     string         // see lineOf
 	trace    ops.Trace
 
-	place *admission.Place
+	place *place
 }
 
 func (s *Service) newRequest(m *nats.Msg) *request {
 	return &request{service: s, body: m.Data, reply: m.Reply, header: m.Header, arrived: time.Now()}
+}
+
+// enter gives the request a place in a room, and reports whether there is one for its client.
+func (r *request) enter(room *room) bool {
+	r.place = room.enter(delivery.ClientOf(r.reply))
+	return r.place != nil
+}
+
+// aim counts the request for the pool or the lock that its call may wait for. It returns
+// false if too many requests for that target are open.
+func (r *request) aim(call *ops.Call) bool {
+	return !call.Grants || r.place.aim(targetOf(call))
+}
+
+func targetOf(call *ops.Call) string {
+	if call.Key != "" {
+		return call.Key
+	}
+	return string(call.Pool[:])
 }
 
 // traceOf returns the ids in a request's headers, and an id of the service's own for a

@@ -79,15 +79,13 @@ func (l Limits) spareConnections() int {
 	return min(max(l.maxConnections()/2, minSpareConnections), maxSpareConnections)
 }
 
-// Admit has a client register that has authenticated, or have it refused. It first waits while
-// the client's address rests.
+// Admit has a client register that has authenticated, or have it refused.
 func (g *Guard) Admit(remote net.Addr, register func(accepted bool)) {
 	host, _, _ := net.SplitHostPort(remote.String())
 	address := addressOf(host)
-	rested := g.awaitRest(address)
 	g.admitting.Lock()
 	defer g.admitting.Unlock()
-	refused := g.refusal(address, rested)
+	refused := g.refusal(address)
 	if refused != nil {
 		refused.Add(1)
 	}
@@ -95,11 +93,9 @@ func (g *Guard) Admit(remote net.Addr, register func(accepted bool)) {
 }
 
 // refusal returns the count of the reason to refuse another client from an address, or nil.
-func (g *Guard) refusal(address netip.Prefix, rested bool) *atomic.Int64 {
+func (g *Guard) refusal(address netip.Prefix) *atomic.Int64 {
 	account, err := g.cfg.Server().LookupAccount(g.cfg.Account)
 	switch {
-	case !rested:
-		return &g.refusals.Flood
 	case err != nil || account.NumLocalConnections() >= g.cfg.maxConnections(): // services count, too
 		return &g.refusals.MaxConnections
 	case g.cfg.MaxConnectionsPerIP > 0 && g.isFullFor(address):

@@ -1,9 +1,7 @@
 // Package listener bounds what the clients of nats-server's listener may take: Limits is how
 // many there may be, and what one may send and subscribe to. A Guard accepts clients, and
-// disconnects those that flood the service or do not read. It also finds the connections that
+// disconnects those that do not read. It also finds the connections that
 // are subscribed to a subject. A LineLimit bounds what clients cause in the log.
-//
-// gateway/natsapi/FLOODS.md, "What each part answers", says what fails without each of these.
 package listener
 
 import (
@@ -40,7 +38,6 @@ type Guard struct {
 	cfg       Config
 	stopping  <-chan struct{}
 	refusals  Refusals
-	floods    floods
 	admitting sync.Mutex // held from counting an address's connections until one more counts
 }
 
@@ -48,11 +45,10 @@ type Guard struct {
 type Refusals struct {
 	MaxConnections      atomic.Int64 // Limits.MaxConnections
 	MaxConnectionsPerIP atomic.Int64 // Limits.MaxConnectionsPerIP
-	Flood               atomic.Int64 // sent more than the service can read, or came from such a client's address
 	Unread              atomic.Int64 // did not read what they were sent
 }
 
-// New returns a Guard. Watch and Admit return when stopping is closed.
+// New returns a Guard. Watch returns when stopping is closed.
 func New(cfg Config, stopping <-chan struct{}) *Guard {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Guard{cfg: cfg, stopping: stopping}
@@ -114,9 +110,6 @@ func (g *Guard) Address(connection uint64) (address string, open bool) {
 	}
 	return "", true
 }
-
-// Connected reports whether a connection that Subscribers has named is still open.
-func (g *Guard) Connected(connection uint64) bool { return g.cfg.Server().GetClient(connection) != nil }
 
 // Listened reports whether a connection in the account is subscribed to a subject now.
 func (g *Guard) Listened(subject string) bool {

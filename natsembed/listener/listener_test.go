@@ -90,7 +90,7 @@ func (s *guarded) serve(t *testing.T, provider nats.InProcessConnProvider) *nats
 
 func (s *guarded) client(t *testing.T, opts ...nats.Option) *nats.Conn {
 	t.Helper()
-	// A busy machine, and the rest after a flood, may delay the server's greeting.
+	// A busy machine may delay the server's greeting.
 	nc, err := nats.Connect(s.ClientURL(), append(opts, nats.Timeout(time.Minute))...)
 	if err != nil {
 		t.Fatal(err)

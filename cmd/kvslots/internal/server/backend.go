@@ -16,7 +16,6 @@ import (
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/gateway/metrics"
-	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -24,7 +23,6 @@ import (
 type backend struct {
 	nc      *nats.Conn        // for the bucket
 	service *nats.Conn        // in the account of the clients; nil without a listener
-	gate    *natsapi.Gate     // of service; nil when external
 	server  *natsembed.Server // nil when external
 	flushes *metrics.Flushes  // nil when external
 	sync    string            // for /ready: group, always, interval or external
@@ -69,12 +67,8 @@ func embedNATS(ctx context.Context, s *settings.Serve, log *slog.Logger) (*backe
 	if s.NATSAddr == "" {
 		return b, nil
 	}
-	b.gate = &natsapi.Gate{Server: server}
 	for name, connection := range map[string]**nats.Conn{"service": &b.service, "functions": &b.functions} {
 		options := append(logConnection(log, name), noBuffer, settings.OwnInboxes())
-		if name == "service" {
-			options = append(options, nats.InProcessServer(b.gate))
-		}
 		if *connection, err = server.ConnectService(options...); err != nil {
 			return nil, errors.Join(err, b.close())
 		}
@@ -122,7 +116,7 @@ func (b *backend) collectors() []prometheus.Collector {
 		refused := b.server.Clients().Refusals()
 		for limit, count := range map[string]*atomic.Int64{
 			"nats_max_connections": &refused.MaxConnections, "nats_max_connections_per_ip": &refused.MaxConnectionsPerIP,
-			"nats_flood": &refused.Flood, "nats_unread": &refused.Unread,
+			"nats_unread": &refused.Unread,
 		} {
 			all = append(all, metrics.Limit(limit, count.Load))
 		}

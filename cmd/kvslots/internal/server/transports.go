@@ -59,13 +59,11 @@ func (s *server) startService() (*natsapi.Service, error) {
 	c := s.settings.Service()
 	c.Pools, c.Sessions, c.Calls = s.store, s.store, s.functions
 	c.Tokens = s.access.tokens
-	c.Lending, c.Turns, c.Gate = s.lending, s.turns, s.nats.gate
+	c.Lending, c.Turns = s.lending, s.turns
 	c.Version = s.version
 	c.Logger = s.log.With("component", "nats")
 	if server := s.nats.server; server != nil {
-		store := s.settings.Store()
 		c.Listener = server.Clients()
-		c.Addresses = store.MaxPoolsPerOrigin+store.MaxSessionsPerOrigin+store.MaxLocksPerOrigin+store.MaxTombstones > 0
 	}
 	return natsapi.Start(s.nats.service, c)
 }

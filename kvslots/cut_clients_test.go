@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/nats-io/nats.go"
 
-	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
@@ -48,33 +45,6 @@ func (s *cutSoak) count(what string, began time.Time, wait time.Duration, err er
 		s.t.Errorf("%s took %v at %s: %v", what, took, timeOfDay(time.Now()), err)
 	}
 	return err == nil
-}
-
-// askNATS measures when NATS answers writes to the bucket's stream at a server.
-func (s *cutSoak) askNATS(n int) {
-	s.t.Helper()
-	p := s.cluster.Servers[n]
-	nc := p.Connect()
-	inbox := nc.NewInbox()
-	if _, err := nc.Subscribe(inbox, func(m *nats.Msg) {
-		switch text := string(m.Data); {
-		case strings.Contains(text, `"error"`):
-		case strings.Contains(text, `"seq":`):
-			s.nats.add()
-		case strings.Contains(text, `"streams":`):
-			s.meta[n].add()
-		}
-	}); err != nil {
-		s.t.Fatal(err)
-	}
-	s.running.Go(func() {
-		for s.pause(s.stop, probePace) {
-			if nc.IsConnected() {
-				_ = nc.PublishRequest(bucket.SubjectPrefix+"soak."+p.Name(), inbox, nil)
-				_ = nc.PublishRequest("$JS.API.STREAM.NAMES", inbox, nil) // the meta leader answers
-			}
-		}
-	})
 }
 
 // probe measures when a store grants.

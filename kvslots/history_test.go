@@ -461,3 +461,16 @@ func TestOneSemaphoreManyPeers(t *testing.T) {
 	besideOthers(t)
 	runHistory(t, setting{peers: 3, clients: 50, pools: 40, length: *historyTime, seed: *historySeed})
 }
+
+// nothingHeld checks that no session holds or waits for anything.
+func nothingHeld(t *testing.T, stores []*Store) {
+	t.Helper()
+	defer logRemains(t, stores)
+	for _, s := range stores {
+		eventually(t, "nothing is held", func() bool {
+			stats, err := s.Stats(t.Context())
+			return err == nil && stats.Sessions == 0 && len(stats.Names) == 0
+		})
+		eventually(t, "a peer is at rest", func() bool { return remains(s) == "" })
+	}
+}

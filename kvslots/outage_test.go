@@ -18,18 +18,6 @@ func (i *instants) add() {
 	i.times = append(i.times, time.Now())
 }
 
-// merged returns the events of all.
-func merged(all []*instants) *instants {
-	var m instants
-	for _, i := range all {
-		i.mu.Lock()
-		m.times = append(m.times, i.times...)
-		i.mu.Unlock()
-	}
-	slices.SortFunc(m.times, time.Time.Compare)
-	return &m
-}
-
 // span is a time without events.
 type span struct{ begin, end time.Time }
 
@@ -89,20 +77,6 @@ func behind(store, nats []span) (most time.Duration) {
 		most = max(most, left)
 	}
 	return most
-}
-
-// union returns the times that are in one of two lists, in order and without overlaps.
-func union(a, b []span) (all []span) {
-	both := slices.Concat(a, b)
-	slices.SortFunc(both, func(x, y span) int { return x.begin.Compare(y.begin) })
-	for _, s := range both {
-		if n := len(all); n > 0 && !s.begin.After(all[n-1].end) {
-			all[n-1].end = later(all[n-1].end, s.end)
-		} else {
-			all = append(all, s)
-		}
-	}
-	return all
 }
 
 func earlier(a, b time.Time) time.Time {

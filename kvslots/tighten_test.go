@@ -12,26 +12,6 @@ import (
 // times of operations as far as the models require anyway. That changes how long the check
 // takes, and not its result.
 
-// tightenKeys makes a session that ended at an unknown time end no earlier than the call
-// of its last use of the key.
-func tightenKeys(ops []porcupine.Operation) {
-	type use struct{ session, key int }
-	used := map[use]int64{}
-	for _, op := range ops {
-		in, out := op.Input.(keyInput), op.Output.(keyOutput)
-		if out.err != ErrSessionGone && in.op != opEnd && in.op != opRelease && in.op != opExtend {
-			of := use{in.session, in.key}
-			used[of] = max(used[of], op.Call)
-		}
-	}
-	for i := range ops {
-		op := &ops[i]
-		if in := op.Input.(keyInput); in.op == opEnd && op.Output.(keyOutput).err == errEither {
-			op.Call = min(max(op.Call, used[use{in.session, in.key}]), op.Return)
-		}
-	}
-}
-
 // tightenPools orders the leases of a position by their fences: each begins after the
 // previous one was returned.
 func tightenPools(ops []porcupine.Operation) {

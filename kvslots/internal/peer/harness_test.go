@@ -39,7 +39,10 @@ type harness struct {
 	paused   bool          // the feed delivers nothing
 }
 
-const firstSequence = 1_000_000
+const (
+	firstSequence = 1_000_000
+	mostRounds    = 1_000_000 // in which a peer must come to rest
+)
 
 // newHarness returns a harness with a loaded view of an empty stream.
 func newHarness(t testing.TB) *harness {
@@ -85,7 +88,11 @@ func (h *harness) wantNotLive() {
 
 // settle carries out the peer's Ready.
 func (h *harness) settle() {
-	for {
+	h.t.Helper()
+	for rounds := 0; ; rounds++ {
+		if rounds > mostRounds {
+			h.t.Fatal("the peer writes again and again")
+		}
 		r := h.p.Ready()
 		for _, a := range r.Answers {
 			h.answers[a.Call] = a

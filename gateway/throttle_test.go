@@ -3,6 +3,7 @@ package gateway
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -203,6 +204,27 @@ func TestDrainEndsRest(t *testing.T) {
 		}
 		if _, err := flood.answers.ReadByte(); err != io.EOF || !time.Now().Equal(began) {
 			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
+
+// A client that sends a header byte by byte is cut off in time.
+func TestSlowHeaderIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuardedGateway(func(*Config) {})
+		ln, served := newPipeListener(), make(chan error, 1)
+		go func() { served <- g.Serve(ln) }()
+		client, began := ln.dial("192.0.2.1:1001"), time.Now()
+		defer client.Close()
+		go io.Copy(io.Discard, client)
+		for err := error(nil); err == nil; time.Sleep(500 * time.Millisecond) {
+			_, err = io.WriteString(client, "G")
+		}
+		if took := time.Since(began); took < headerTimeout || took > headerTimeout+time.Second {
+			t.Errorf("cut off after %s", took)
+		}
+		if err := errors.Join(g.Drain(t.Context()), <-served); err != nil {
+			t.Error(err)
 		}
 	})
 }

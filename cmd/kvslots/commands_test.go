@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +23,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
-	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -211,71 +209,6 @@ func anyLease(body string) string {
 	return regexp.MustCompile(`"(lease|position|expires_at_unix|fence)":("[^"]*"|\d+)`).ReplaceAllString(body, `"$1":…`)
 }
 
-func TestCommandsUsage(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		args   []string
-		stderr string // what it contains
-	}{
-		{"no pool", []string{"inspect"}, "no <pool>, and no KVSLOTS_POOL"},
-		{"no UUID", []string{"inspect", "hunter2"}, "<pool> must be a canonical UUID"},
-		{"UUID without dashes", []string{"inspect", strings.ReplaceAll(pool, "-", "")}, "<pool> must be a canonical UUID"},
-		{"no count", []string{"register", pool}, "--count is missing"},
-		{"count too high", []string{"register", pool, "--count", "1001"}, "between 0 and 1000"},
-		{"return nothing", []string{"return"}, "kvslots: <lease> is missing\n"},
-		{"renew nothing", []string{"renew"}, "kvslots: <lease> is missing\n"},
-		{"return one of two", []string{"return", pool}, "<pool> or <lease> is missing: give both, or the pool in KVSLOTS_POOL"},
-		{"renew one of two", []string{"renew", pool}, "<pool> or <lease> is missing: give both, or the pool in KVSLOTS_POOL"},
-		{"return too much", []string{"return", pool, pool, pool}, "too many arguments: only [<pool>] <lease> may be given"},
-		{"inspect too much", []string{"inspect", pool, pool}, "too many arguments: only [<pool>] may be given"},
-		{"limit acquire nothing", []string{"limit", "acquire"}, "kvslots: <key> is missing\n"},
-		{"limit release nothing", []string{"limit", "release"}, "kvslots: <slot> is missing\n"},
-		{"backup nowhere", []string{"backup"}, "kvslots: FILE is missing\n"},
-		{"restore nothing", []string{"restore"}, "kvslots: FILE is missing\n"},
-		{"completion for nothing", []string{"completion"}, "kvslots: bash|zsh|fish is missing\n"},
-		{"lease no UUID", []string{"return", pool, "hunter2"}, "<lease> must be a canonical UUID"},
-		{"ttl 0", []string{"borrow", pool, "--ttl", "0"}, "between 1s and"},
-		{"fraction of ttl", []string{"borrow", pool, "--ttl", "1500ms"}, "whole seconds"},
-		{"negative wait", []string{"borrow", pool, "--wait", "-1s"}, "between 0s and"},
-		{"two transports", []string{"inspect", pool, "--server", "http://h", "--nats-url", "nats://h"}, "exclude each other"},
-		{"server no URL", []string{"inspect", pool, "--server", "hunter2"}, "--server must be a URL"},
-		{"server of another kind", []string{"inspect", pool, "--server", "ftp://hunter2"}, "--server must be a URL"},
-		{"server's port out of range", []string{"inspect", pool, "--server", "http://h:99999"}, "--server must be a URL such as http://127.0.0.1:8080, with a port between 1 and 65535"},
-		{"NATS's port out of range", []string{"inspect", pool, "--nats-url", "nats://h:99999"}, "with ports between 1 and 65535"},
-		{"NATS no URL", []string{"inspect", pool, "--nats-url", "http://hunter2"}, "--nats-url must be URLs"},
-		{"user without password", []string{"inspect", pool, "--nats-url", "nats://h", "--nats-user", "u"}, "go together"},
-		{"two ways in", []string{"inspect", pool, "--nats-url", "nats://h", "--nats-token", "t", "--nats-creds", "c"}, "exclude each other"},
-		{"run nothing", []string{"run", pool}, "the command is missing"},
-		{"run nothing after --", []string{"run", pool, "--"}, "the command is missing"},
-		{"run without --", []string{"run", pool, "true"}, "the command is missing"},
-		{"run with more before --", []string{"run", pool, "true", "--", "x"}, "too many arguments: only [<pool>] may be given"},
-		{"kill-after as long as ttl", []string{"run", pool, "--ttl", "5s", "--kill-after", "5s", "--", "true"}, "--kill-after must be less than --ttl"},
-		{"kill-after longer", []string{"run", pool, "--ttl", "5s", "--kill-after", "1m", "--", "true"}, "--kill-after must be less than --ttl"},
-		{"kill-after leaves nothing", []string{"run", pool, "--ttl", "5s", "--kill-after", "4800ms", "--", "true"}, "by more than 250ms"},
-		{"another shell", []string{"completion", "csh"}, `invalid argument "csh"`},
-		{"limit without jid", []string{"limit", "acquire", "mail"}, "--jid is missing"},
-		{"limit 0", []string{"limit", "acquire", "mail", "--jid", "j", "--limit", "0"}, "between 1 and 1000"},
-		{"release whose", []string{"limit", "release", "mail/0"}, "either --jid, --revision or both"},
-		{"release both", []string{"limit", "release", "mail/0", "--jid", "j", "--force"}, "--jid and --force exclude each other"},
-		{"release revision 0", []string{"limit", "release", "mail/0", "--revision", "0"}, "either --jid, --revision or both"},
-		{"release revision -1", []string{"limit", "release", "mail/0", "--revision", "-1"}, "--revision"},
-		{"limit run without a command", []string{"limit", "run", "mail"}, "the command is missing"},
-		{"limit run without a key", []string{"limit", "run", "--", "true"}, "kvslots: <key> is missing\n"},
-		{"limit run without time", []string{"limit", "run", "mail", "--duration", "1s", "--kill-after", "750ms", "--", "true"}, "--kill-after must be less than --duration"},
-		{"limit replicas", []string{"limit", "list", "--replicas", "6"}, "between 1 and 5"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			code, stdout, stderr := call(t, noEnv, c.args...)
-			if code != exitUsage || stdout != evaluated(c.args[0], exitUsage) || !strings.Contains(stderr, c.stderr) {
-				t.Errorf("exit code %d, stdout %q, stderr %q; want %q", code, stdout, stderr, c.stderr)
-			}
-			if strings.Contains(stderr, "hunter2") || strings.Contains(stderr, pool) {
-				t.Errorf("repeats a secret: %s", stderr)
-			}
-		})
-	}
-}
-
 func TestWhereThePoolComesFrom(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":3}`, 200, "")
@@ -402,86 +335,6 @@ func TestCommandsRefuseOtherServers(t *testing.T) {
 	}
 }
 
-func TestWatch(t *testing.T) {
-	overTransports(t, func(t *testing.T, p *program, transport []string) {
-		p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
-		ctx, interrupt := context.WithCancel(t.Context())
-		defer interrupt()
-		out, code := &logtest.Output{}, make(chan int, 1)
-		args := append([]string{"watch", pool, "--json", "--interval", "50ms"}, transport...)
-		go func() { code <- run(ctx, args, strings.NewReader(""), out, searched(out), noEnv) }()
-		waitFor(t, func() bool { return strings.Contains(out.String(), `"in_use":0`) })
-		p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 200, "")
-		waitFor(t, func() bool { return strings.Contains(out.String(), `"in_use":1`) })
-		interrupt()
-		if got := <-code; got != exitDone {
-			t.Errorf("exit code %d", got)
-		}
-		if lines := strings.Count(out.String(), "\n"); lines != 2 {
-			t.Errorf("%d lines for two states:\n%s", lines, out)
-		}
-	})
-}
-
-// The events of a pool, of a name and of everything are printed as lines and as JSON.
-func TestWatchEvents(t *testing.T) {
-	p := startServe(t, noEnv, "--data-dir", t.TempDir())
-	p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
-	session := p.newSession(t)
-	ctx, interrupt := context.WithCancel(t.Context())
-	defer interrupt()
-	type command struct {
-		args []string
-		want string
-		out  *logtest.Output
-		code chan int
-	}
-	commands := []*command{
-		{args: []string{pool, "--events"}, want: "granted       pool " + kvslots.ByID(uuid.MustParse(pool)).Hash() + " position 0 fence "},
-		{args: []string{"--key", "build"}, want: "granted       lock build position 0 fence "},
-		{args: []string{"--all", "--json"}, want: `"kind":"lock","key":"build","position":0,"fence":`},
-	}
-	for _, c := range commands {
-		c.out, c.code = &logtest.Output{}, make(chan int, 1)
-		args := append([]string{"watch", "--server", p.url}, c.args...)
-		go func() { c.code <- run(ctx, args, strings.NewReader(""), c.out, searched(c.out), noEnv) }()
-		waitFor(t, func() bool { return strings.Contains(c.out.String(), "starts_over") })
-	}
-	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 200, "")
-	if code, _, body := p.askWith(t, session, "POST", "/v1/locks/build", `{"acquire_timeout_s":0}`); code != 200 {
-		t.Fatal(code, body)
-	}
-	for _, c := range commands {
-		waitFor(t, func() bool { return strings.Contains(c.out.String(), c.want) })
-	}
-	interrupt()
-	for _, c := range commands {
-		if code := <-c.code; code != exitDone {
-			t.Errorf("%v: exit code %d", c.args, code)
-		}
-	}
-	if text := commands[1].out.String(); strings.Count(text, "\n") != 2 { // starts_over and granted
-		t.Errorf("of a lock:\n%s", text)
-	}
-	if code, _, stderr := call(t, noEnv, "watch", pool, "--all"); code != exitUsage {
-		t.Errorf("exit code %d: %s", code, stderr)
-	}
-}
-
-func TestWatchEndsWithThePool(t *testing.T) {
-	p := startServe(t, noEnv, "--data-dir", t.TempDir())
-	p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
-	out, code := newLogs(), make(chan int, 1)
-	go func() {
-		code <- run(t.Context(), []string{"watch", pool, "--server", p.url, "--interval", "50ms"}, strings.NewReader(""), out, out, noEnv)
-	}()
-	waitFor(t, func() bool { return strings.Contains(out.String(), "count 2") })
-	p.want(t, "DELETE", "/l/"+pool, "", 200, "")
-	if got := <-code; got != exitFailed || !strings.HasSuffix(out.String(), "kvslots: no such pool\n") {
-		t.Errorf("exit code %d:\n%s", got, out)
-	}
-}
-
 func waitFor(t *testing.T, condition func() bool) {
 	t.Helper()
 	kvslotstest.Eventually(t, "the condition", condition)
@@ -495,30 +348,6 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-func TestLimitCommands(t *testing.T) {
-	_, url := runNATS(t, jetStreamOptions(t))
-	nats := []string{"--nats-url", url}
-	acquire := func(args ...string) []string {
-		return append(append([]string{"limit", "acquire", "mail", "--limit", "2"}, args...), nats...)
-	}
-	release := func(args ...string) []string {
-		return append(append([]string{"limit", "release"}, args...), nats...)
-	}
-	wantCall(t, 0, "mail/0\n", "", acquire("--jid", "a")...)
-	out := wantCall(t, 0, `\{"slot":"mail/1","number":1,"revision":2\}`+"\n", "", acquire("--jid", "b", "--json")...)
-	if !json.Valid([]byte(out)) {
-		t.Errorf("no JSON: %s", out)
-	}
-	wantCall(t, 75, "", "kvslots: all slots are taken\n", acquire("--jid", "c")...)
-	wantCall(t, 0, "not held\n", "", release("mail/0", "--jid", "b")...)
-	wantCall(t, 0, "released\n", "", release("mail/0", "--jid", "a")...)
-	wantCall(t, 0, "not held\n", "", release("mail/0", "--jid", "a")...)
-	wantCall(t, 0, `\{"released":true\}`+"\n", "", release("mail/1", "--force", "--json")...)
-	wantCall(t, 0, "mail/0\n", "", acquire("--jid", "c", "--duration", "1500ms")...)
-	wantCall(t, 2, "", "kvslots: key must be .*\n", append([]string{"limit", "acquire", "m.*", "--jid", "j"}, nats...)...)
-	wantCall(t, 2, "", "kvslots: slot must be .*\n", release("mail", "--force")...)
-}
-
 // fixedAnswer starts a server that gives the same answer to every request.
 func fixedAnswer(t *testing.T, status int, body string) string {
 	t.Helper()
@@ -529,10 +358,6 @@ func fixedAnswer(t *testing.T, status int, body string) string {
 	}))
 	t.Cleanup(srv.Close)
 	return srv.URL
-}
-
-func jetStreamOptions(t *testing.T) server.Options {
-	return server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()}
 }
 
 // Errors of the client are printed for people.

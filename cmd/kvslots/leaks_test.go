@@ -123,7 +123,7 @@ func (s *secrets) wantNoneOf(t *testing.T, p *program, token, dataDir string) {
 }
 
 // No secret is in the log at level debug, in the metrics, in the statistics or on disk,
-// whichever route, subject or command used it, and whether it was right.
+// whichever route or subject used it (TestSecretsOfCommands has the commands), and whether it was right.
 func TestSecrets(t *testing.T) {
 	s, dir := newSecrets(), t.TempDir()
 	fresh := func(kind string) string {
@@ -153,7 +153,6 @@ func TestSecrets(t *testing.T) {
 	if _, err := natsclient.Connect(p.natsURL(t), natsclient.UserInfo("clients", fresh("wrong password"))); err == nil {
 		t.Error("a wrong password was accepted")
 	}
-	g.useCommands(token, fresh)
 	s.wantNoneOf(t, p, token, dir)
 	for _, text := range []string{`"route":"/l/{id}/borrow"`, `"request_id":"seen-1"`, `"trace_id":"` + traceparent[3:35] + `"`, `"subject":"` + subjects.PoolBorrow + `"`} {
 		if !strings.Contains(p.logs.String(), text) {
@@ -268,27 +267,6 @@ func (g *guest) useSubjects(nc *natsclient.Conn, pool string) {
 	ask(subjects.RPC, rpc("f", "{}", lock30))
 	ask(subjects.PoolDelete, `{`+id+`}`)
 	ask("$SRV.STATS.kvslots", "")
-}
-
-// useCommands runs the commands that ask a gateway.
-func (g *guest) useCommands(token string, fresh func(kind string) string) {
-	env := map[string]string{"KVSLOTS_AUTH_TOKEN": token, "KVSLOTS_SERVER": g.p.url}
-	pool := fresh("pool")
-	for _, args := range [][]string{
-		{"register", pool, "--count", "2"},
-		{"inspect", pool},
-		{"borrow", pool, "--ttl", "60"},
-		{"return", pool, fresh("wrong lease")},
-		{"run", pool, "--ttl", "60", "--", "true"},
-		{"delete", pool},
-		{"inspect", pool},
-	} {
-		code, stdout, _ := call(g.t, env, args...)
-		if code == exitUsage {
-			g.t.Errorf("%s: wrong usage", args[0])
-		}
-		g.s.learn(stdout)
-	}
 }
 
 // A secret is found in each form, wherever it stands.

@@ -76,48 +76,39 @@ func TestLimitRunWaits(t *testing.T) {
 	<-waiting
 }
 
-// The command ends before its duration, by the record of NATS, whether or not it handles
-// SIGTERM.
+// The command ends before its duration, by the record of NATS. TestRunCommandEndsBeforeItsLease has
+// the commands that do not handle SIGTERM.
 func TestLimitRunEndsBeforeItsDuration(t *testing.T) {
 	t.Parallel() // waits for seconds
-	for name, script := range map[string]string{
-		"heeds SIGTERM": `trap 'exit 3' TERM; while :; do ` + showLife + `; done`,
-		"heeds nothing": `trap '' TERM; while :; do ` + showLife + `; done`,
-		"a child":       `(trap '' TERM; while :; do ` + showLife + `; done) & wait`,
-		"stopped":       `kill -STOP $$; sleep 60`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			nc, limit := onLimits(t)
-			wantCall(t, 0, "", "", limit("list")...)
-			js, err := jetstream.New(nc)
-			kvslotstest.Must(t, err)
-			stream, err := js.Stream(t.Context(), "KV_"+cosmo.DefaultBucket)
-			kvslotstest.Must(t, err)
-			var out string
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				out = wantCall(t, 124, signsOfLife, "kvslots: the lease is about to end; ending the command\n.*",
-					append(limit("run", "mail", "--duration", "3s", "--kill-after", "500ms", "--wait", "1m"), "--", "/bin/sh", "-c", script)...)
-			}()
-			var acquired time.Time // by the last acquisition: a slow one is repeated
-			waitFor(t, func() bool {
-				if entry, err := stream.GetLastMsgForSubject(t.Context(), "$KV."+cosmo.DefaultBucket+".mail/0"); err == nil {
-					acquired = entry.Time
-				}
-				select {
-				case <-done:
-					return !acquired.IsZero()
-				default:
-					return false
-				}
-			})
-			if end := acquired.Add(3 * time.Second); !lastSign(out).Before(end) {
-				t.Errorf("alive at %s, the slot was free at %s", lastSign(out), end)
-			}
-			wantCall(t, 0, "", "", limit("list")...)
-		})
+	nc, limit := onLimits(t)
+	wantCall(t, 0, "", "", limit("list")...)
+	js, err := jetstream.New(nc)
+	kvslotstest.Must(t, err)
+	stream, err := js.Stream(t.Context(), "KV_"+cosmo.DefaultBucket)
+	kvslotstest.Must(t, err)
+	var out string
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		out = wantCall(t, 124, signsOfLife, "kvslots: the lease is about to end; ending the command\n.*",
+			append(limit("run", "mail", "--duration", "3s", "--kill-after", "500ms", "--wait", "1m"), "--", "/bin/sh", "-c", `trap '' TERM; while :; do `+showLife+`; done`)...)
+	}()
+	var acquired time.Time // by the last acquisition: a slow one is repeated
+	waitFor(t, func() bool {
+		if entry, err := stream.GetLastMsgForSubject(t.Context(), "$KV."+cosmo.DefaultBucket+".mail/0"); err == nil {
+			acquired = entry.Time
+		}
+		select {
+		case <-done:
+			return !acquired.IsZero()
+		default:
+			return false
+		}
+	})
+	if end := acquired.Add(3 * time.Second); !lastSign(out).Before(end) {
+		t.Errorf("alive at %s, the slot was free at %s", lastSign(out), end)
 	}
+	wantCall(t, 0, "", "", limit("list")...)
 }
 
 // limit run passes signals to the command. A signal during the wait ends it.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -109,4 +110,32 @@ func TestLimitRefusesUnsafeBuckets(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCall(t, 1, "", "kvslots: .*max_age is 1m0s, not 0\n", limit("acquire", "mail", "--jid", "j", "--bucket", "aging")...)
+}
+
+func TestLimitCommands(t *testing.T) {
+	_, url := runNATS(t, jetStreamOptions(t))
+	nats := []string{"--nats-url", url}
+	acquire := func(args ...string) []string {
+		return append(append([]string{"limit", "acquire", "mail", "--limit", "2"}, args...), nats...)
+	}
+	release := func(args ...string) []string {
+		return append(append([]string{"limit", "release"}, args...), nats...)
+	}
+	wantCall(t, 0, "mail/0\n", "", acquire("--jid", "a")...)
+	out := wantCall(t, 0, `\{"slot":"mail/1","number":1,"revision":2\}`+"\n", "", acquire("--jid", "b", "--json")...)
+	if !json.Valid([]byte(out)) {
+		t.Errorf("no JSON: %s", out)
+	}
+	wantCall(t, 75, "", "kvslots: all slots are taken\n", acquire("--jid", "c")...)
+	wantCall(t, 0, "not held\n", "", release("mail/0", "--jid", "b")...)
+	wantCall(t, 0, "released\n", "", release("mail/0", "--jid", "a")...)
+	wantCall(t, 0, "not held\n", "", release("mail/0", "--jid", "a")...)
+	wantCall(t, 0, `\{"released":true\}`+"\n", "", release("mail/1", "--force", "--json")...)
+	wantCall(t, 0, "mail/0\n", "", acquire("--jid", "c", "--duration", "1500ms")...)
+	wantCall(t, 2, "", "kvslots: key must be .*\n", append([]string{"limit", "acquire", "m.*", "--jid", "j"}, nats...)...)
+	wantCall(t, 2, "", "kvslots: slot must be .*\n", release("mail", "--force")...)
+}
+
+func jetStreamOptions(t *testing.T) server.Options {
+	return server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()}
 }

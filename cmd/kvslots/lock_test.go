@@ -76,31 +76,6 @@ func TestLockCommandConflict(t *testing.T) {
 	})
 }
 
-func TestLockCommandUsage(t *testing.T) {
-	for _, c := range []struct {
-		want string
-		args []string
-	}{
-		{"the command is missing", []string{"lock", "a"}},
-		{"kvslots: NAME is missing\n", []string{"lock", "--", "true"}},
-		{"kvslots: NAME is missing\n", []string{"sem", "--limit", "1", "--", "true"}},
-		{"too many arguments: only NAME may be given", []string{"lock", "a", "b", "--", "true"}},
-		{"the name is wrong", []string{"lock", "a b", "--", "true"}},
-		{"--limit is missing", []string{"sem", "a", "--", "true"}},
-		{"--no-wait and --wait exclude", []string{"lock", "a", "-n", "-w", "5", "--", "true"}},
-		{"--command and a command after -- exclude", []string{"lock", "a", "-c", "true", "--", "true"}},
-		{"--command and a command after -- exclude", []string{"run", pool, "-c", "true", "--", "true"}},
-		{"--also must be another name", []string{"lock", "a", "--also", "a", "--", "true"}},
-		{"--also must be another pool", []string{"run", pool, "--also", strings.ToUpper(pool), "--", "true"}},
-		{"use kvslots lock NAME", []string{"run", "nightly", "--", "true"}},
-		{"or forever", []string{"lock", "a", "-w", "soon", "--", "true"}},
-	} {
-		if code, _, stderr := call(t, noEnv, c.args...); code != exitUsage || !strings.Contains(stderr, c.want) {
-			t.Errorf("%v: exit code %d, %s", c.args, code, stderr)
-		}
-	}
-}
-
 // If no gateway can be reached, the command ends before another client gets the lock, by the
 // server's record.
 func TestLockCommandLosesTheGateways(t *testing.T) {

@@ -40,6 +40,8 @@ func TestMessages(t *testing.T) {
 		"no token":             {inspect, []string{"--server", plain.url}, []string{"unauthorized", plain.url, "requires a token", "--auth-token-file"}},
 		"wrong token":          {inspect, []string{"--server", plain.url, "--auth-token", "hunter3"}, []string{"unauthorized", plain.url, "--auth-token"}},
 		"a proxy's":            {ready, []string{"--server", fixedAnswer(t, 401, "")}, []string{"http://127.0.0.1:", "401 Unauthorized", "no token", "is --server right"}},
+		"closed":               {inspect, []string{"--server", closing.URL}, []string{"; is --server right?"}},
+		"a redirect":           {inspect, []string{"--server", fixedAnswer(t, 302, "")}, []string{"; is --server right?"}},
 		"a path":               {inspect, []string{"--server", plain.url + "/l", "--auth-token", "hunter2"}, []string{"not found", "--server must be " + plain.url, "/l"}},
 		"a path of ready":      {ready, []string{"--server", plain.url + "/l"}, []string{plain.url + ": ", "not ready: 401 Unauthorized", "--server must be " + plain.url, "/l"}},
 	} {

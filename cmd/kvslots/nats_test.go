@@ -85,28 +85,20 @@ func TestServeOverNATS(t *testing.T) {
 	}
 }
 
-// A client beyond the maximum of its address is refused and counted.
+// A client beyond the share of its address is refused and counted. By default one address may have
+// half of the NATS clients.
 func TestServeLimitsNATSClients(t *testing.T) {
-	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--nats-max-connections-per-ip", "1")
-	connectNATS(t, p.natsURL(t))
-	if nc, err := nats.Connect(p.natsURL(t)); !errors.Is(err, nats.ErrMaxAccountConnectionsExceeded) {
-		nc.Close()
-		t.Errorf("a second client: %v", err)
+	for limit, served := range map[string]int{"--nats-max-connections-per-ip=1": 1, "--nats-max-connections=4": 2} {
+		p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", limit)
+		for range served {
+			connectNATS(t, p.natsURL(t))
+		}
+		if nc, err := nats.Connect(p.natsURL(t)); !errors.Is(err, nats.ErrMaxAccountConnectionsExceeded) {
+			nc.Close()
+			t.Errorf("%s: one more client: %v", limit, err)
+		}
+		p.want(t, "GET", "/metrics", "", 200, `kvslots_limit_refusals_total{limit="nats_max_connections_per_ip"} 1`)
 	}
-	p.want(t, "GET", "/metrics", "", 200, `kvslots_limit_refusals_total{limit="nats_max_connections_per_ip"} 1`)
-}
-
-// By default one address may have half of the NATS clients.
-func TestServeSharesNATSClients(t *testing.T) {
-	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--nats-max-connections", "4")
-	for range 2 {
-		connectNATS(t, p.natsURL(t))
-	}
-	if nc, err := nats.Connect(p.natsURL(t)); !errors.Is(err, nats.ErrMaxAccountConnectionsExceeded) {
-		nc.Close()
-		t.Errorf("a third client: %v", err)
-	}
-	p.want(t, "GET", "/metrics", "", 200, `kvslots_limit_refusals_total{limit="nats_max_connections_per_ip"} 1`)
 }
 
 // A gateway on an external NATS server answers its clients, with any credentials.
@@ -237,34 +229,6 @@ func TestReplicasOfAnotherBucket(t *testing.T) {
 	const want = "the bucket's number of replicas is 1, and KVSLOTS_REPLICAS is 3: change one of them;"
 	if code != exitFailed || !strings.Contains(stderr, want) {
 		t.Errorf("exit code %d, %s", code, stderr)
-	}
-}
-
-func TestNATSUsage(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		args []string
-		want string
-	}{
-		{"open to all", []string{"--nats-addr", ":0"}, "--nats-addr can be reached from other machines"},
-		{"open to all, encrypted", []string{"--nats-addr", "0.0.0.0:0", "--nats-tls-cert", "c", "--nats-tls-key", "k"}, "or --nats-insecure"},
-		{"both", []string{"--nats-addr", ":0", "--nats-url", "a"}, "excludes --nats-url"},
-		{"nkeys elsewhere", []string{"--nats-nkeys", "U", "--nats-url", "a"}, "excludes --nats-url"},
-		{"nkeys for nothing", []string{"--nats-nkeys", "U"}, "needs --nats-addr"},
-		{"token for nothing", []string{"--nats-token", "hunter2"}, "needs --nats-url or --nats-addr"},
-		{"seed as a key", []string{"--nats-addr", "127.0.0.1:0", "--nats-nkeys", "SUhunter2"}, "public keys of users"},
-		{"user alone", []string{"--nats-addr", "127.0.0.1:0", "--nats-user", "u"}, "go together"},
-		{"certificate alone", []string{"--nats-addr", "127.0.0.1:0", "--nats-tls-cert", "c"}, "go together"},
-		{"creds", []string{"--nats-addr", "127.0.0.1:0", "--nats-creds", "c"}, "needs --nats-url"},
-		{"two ways in", []string{"--nats-url", "a", "--nats-token", "hunter2", "--nats-nkey", "f"}, "exclude each other"},
-		{"no port", []string{"--nats-addr", "127.0.0.1"}, "must be host:port"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			code, _, stderr := call(t, noEnv, append([]string{"serve"}, c.args...)...)
-			if code != exitUsage || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "hunter2") {
-				t.Errorf("exit code %d, %s", code, stderr)
-			}
-		})
 	}
 }
 

@@ -185,50 +185,44 @@ func TestGatewayInboxesAreItsOwn(t *testing.T) {
 // since it serves HTTP, and a borrower that came over NATS stays in line.
 func TestPermissionsGivenBack(t *testing.T) {
 	t.Parallel() // waits for seconds
-	for connection, subject := range map[string]func(*testing.T, *kvslotstest.Server) string{
-		"service": func(*testing.T, *kvslotstest.Server) string { return "kvslots.>" },
-	} {
-		t.Run(connection, func(t *testing.T) {
-			srv := kvslotstest.Start(t, "", denying())
-			admin := connectNATS(t, srv.ClientURL(), nats.UserInfo("admin", "p"))
-			_, err := admin.Subscribe("forrst.fn.payments.charge", func(m *nats.Msg) { _ = m.Respond([]byte(`{"paid":true}`)) })
-			if err = errors.Join(err, admin.Flush()); err != nil {
-				t.Fatal(err)
-			}
-			p := startServe(t, map[string]string{"KVSLOTS_NATS_PASSWORD": "p"},
-				"--nats-url", srv.ClientURL(), "--nats-user", "kvslots", "--forrst-timeout", "1s")
-			serves := func() bool {
-				m, err := admin.Request("kvslots.inspect", []byte(`{"id":"`+pool+`"}`), 10*time.Second)
-				return err == nil && strings.Contains(string(m.Data), `"count":1`)
-			}
-			calls := func() bool {
-				_, answer := p.ask(t, "POST", "/rpc", `{"protocol":{"name":"forrst","version":"0.1.0"},"id":"1","call":{"function":"payments.charge"}}`)
-				return strings.Contains(answer, `{"paid":true}`)
-			}
-			p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-			lease := p.lend(t)
-			waited := make(chan error, 1)
-			go func() {
-				_, err := natsclient.New(admin, client.Config{}).Borrow(t.Context(), uuid.MustParse(pool), time.Minute, 5*time.Minute)
-				waited <- err
-			}()
-			p.eventually(t, "/l/"+pool, `"waiting":1`)
-			kvslotstest.Eventually(t, "the API over NATS is served, and functions are called", func() bool { return serves() && calls() })
-			srv.Reload(denying(subject(t, srv)))
-			if serves() && calls() {
-				t.Fatal("the gateway has lost no subscription")
-			}
-			p.logs.Await(t, func(text string) bool { // it has tried once in vain
-				return strings.Count(text, `"connection":"`+connection+`","pause_ms":`) >= 2
-			})
-			p.eventually(t, "/ready", `"status":"ready"`)
-			srv.Reload(denying())
-			kvslotstest.Eventually(t, "the API over NATS is served again, and functions are called", func() bool { return serves() && calls() })
-			p.want(t, "POST", "/l/"+pool+"/return", `{"lease":"`+lease.Lease.String()+`"}`, 200, `{"returned":true}`)
-			if err := <-waited; err != nil {
-				t.Errorf("the borrower that waited: %v", err)
-			}
-		})
+	srv := kvslotstest.Start(t, "", denying())
+	admin := connectNATS(t, srv.ClientURL(), nats.UserInfo("admin", "p"))
+	_, err := admin.Subscribe("forrst.fn.payments.charge", func(m *nats.Msg) { _ = m.Respond([]byte(`{"paid":true}`)) })
+	if err = errors.Join(err, admin.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	p := startServe(t, map[string]string{"KVSLOTS_NATS_PASSWORD": "p"},
+		"--nats-url", srv.ClientURL(), "--nats-user", "kvslots", "--forrst-timeout", "1s")
+	serves := func() bool {
+		m, err := admin.Request("kvslots.inspect", []byte(`{"id":"`+pool+`"}`), 10*time.Second)
+		return err == nil && strings.Contains(string(m.Data), `"count":1`)
+	}
+	calls := func() bool {
+		_, answer := p.ask(t, "POST", "/rpc", `{"protocol":{"name":"forrst","version":"0.1.0"},"id":"1","call":{"function":"payments.charge"}}`)
+		return strings.Contains(answer, `{"paid":true}`)
+	}
+	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
+	lease := p.lend(t)
+	waited := make(chan error, 1)
+	go func() {
+		_, err := natsclient.New(admin, client.Config{}).Borrow(t.Context(), uuid.MustParse(pool), time.Minute, 5*time.Minute)
+		waited <- err
+	}()
+	p.eventually(t, "/l/"+pool, `"waiting":1`)
+	kvslotstest.Eventually(t, "the API over NATS is served, and functions are called", func() bool { return serves() && calls() })
+	srv.Reload(denying("kvslots.>"))
+	if serves() && calls() {
+		t.Fatal("the gateway has lost no subscription")
+	}
+	p.logs.Await(t, func(text string) bool { // it has tried once in vain
+		return strings.Count(text, `"connection":"service","pause_ms":`) >= 2
+	})
+	p.eventually(t, "/ready", `"status":"ready"`)
+	srv.Reload(denying())
+	kvslotstest.Eventually(t, "the API over NATS is served again, and functions are called", func() bool { return serves() && calls() })
+	p.want(t, "POST", "/l/"+pool+"/return", `{"lease":"`+lease.Lease.String()+`"}`, 200, `{"returned":true}`)
+	if err := <-waited; err != nil {
+		t.Errorf("the borrower that waited: %v", err)
 	}
 }
 

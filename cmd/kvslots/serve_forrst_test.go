@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nkeys"
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
@@ -47,10 +45,7 @@ const lock30 = `{"key":"k","ttl":{"value":30,"unit":"second"}}`
 // Function services connect to the listener, with their own credentials, or without any
 // if the listener needs none.
 func TestFunctionsConnect(t *testing.T) {
-	pair, err := nkeys.CreateUser()
-	kvslotstest.Must(t, err)
-	key, err := pair.PublicKey()
-	kvslotstest.Must(t, err)
+	pair, key, _ := newNkey(t)
 	for name, c := range map[string]struct {
 		env    map[string]string
 		args   []string
@@ -246,27 +241,5 @@ func TestDrainWaitsForFunctions(t *testing.T) {
 	close(leave)
 	if got := <-running; !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"done"`) {
 		t.Errorf("the caller got %s", got)
-	}
-}
-
-func TestFunctionSettings(t *testing.T) {
-	for _, c := range []struct{ args, want string }{
-		{"--forrst-fn-prefix kvslots.fn", "not begin with kvslots"},
-		{"--forrst-fn-prefix fn.>", "words of A-Z"},
-		{"--forrst-fn-prefix _INBOX", "words of A-Z"},
-		{"--forrst-timeout 0", "between 1s and 1h"},
-		{"--forrst-fn-user fn --nats-addr 127.0.0.1:0", "go together"},
-		{"--forrst-fn-user fn --forrst-fn-password hunter2", "needs --nats-addr"},
-		{"--forrst-fn-user fn --forrst-fn-password hunter2 --nats-url nats://127.0.0.1:1", "excludes --nats-url"},
-		{"--forrst-fn-nkeys hunter2 --nats-addr 127.0.0.1:0", "public keys of users"},
-	} {
-		args := append([]string{"serve", "--http-addr", "127.0.0.1:0"}, strings.Fields(c.args)...)
-		code, _, stderr := call(t, noEnv, args...)
-		if code != exitUsage || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "hunter2") {
-			t.Errorf("%s: %d %s, want %q", c.args, code, stderr, c.want)
-		}
-	}
-	if _, err := os.Stat("kvslots-data"); err == nil {
-		t.Error("a data directory was made for nothing")
 	}
 }

@@ -174,29 +174,6 @@ func TestServeTakesItsEnvironment(t *testing.T) {
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 200, `"expires_in":7`)
 }
 
-func TestRestartKeepsPoolsAndLeases(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	p := startServe(t, noEnv, "--data-dir", dir)
-	p.want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
-	_, answer := p.ask(t, "POST", "/l/"+pool+"/borrow", `{"ttl":600}`)
-	var lease struct {
-		Lease string `json:"lease"`
-	}
-	if err := json.Unmarshal([]byte(answer), &lease); err != nil {
-		t.Fatalf("%s: %v", answer, err)
-	}
-	p.stop()
-	if code := p.exitCode(t); code != exitDone {
-		t.Fatalf("exit code %d; logs:\n%s", code, p.logs)
-	}
-
-	p = startServe(t, noEnv, "--data-dir", dir)
-	p.want(t, "GET", "/l/"+pool, "", 200, `"count":2,"in_use":1,"available":1`)
-	p.want(t, "POST", "/l/"+pool+"/return", `{"lease":"`+lease.Lease+`"}`, 200, `{"returned":true}`)
-	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
-}
-
 func TestServeDrains(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
@@ -332,31 +309,4 @@ func runNATS(t *testing.T, options server.Options) (*server.Server, string) {
 		t.Fatal("NATS is not ready")
 	}
 	return srv, srv.ClientURL()
-}
-
-// No log line of any level contains the id of a pool or a lease.
-func TestServeLogsNoSecrets(t *testing.T) {
-	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--log-level", "debug")
-	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-	_, answer := p.ask(t, "POST", "/l/"+pool+"/borrow", `{"ttl":1}`)
-	var lease struct {
-		Lease string `json:"lease"`
-	}
-	if err := json.Unmarshal([]byte(answer), &lease); err != nil {
-		t.Fatalf("%s: %v", answer, err)
-	}
-	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":1,"wait":10}`, 200, "") // after the first expired
-	p.want(t, "POST", "/l/"+pool+"/return", `{"lease":"`+lease.Lease+`"}`, 200, `{"returned":false}`)
-	p.want(t, "DELETE", "/l/"+pool, "", 200, "")
-	_, metrics := p.ask(t, "GET", "/metrics", "")
-	p.stop()
-	p.exitCode(t)
-	for _, secret := range []string{pool, lease.Lease} {
-		for _, text := range []string{p.logs.String(), metrics} {
-			if strings.Contains(strings.ToLower(text), secret) || strings.Contains(text, strings.ReplaceAll(secret, "-", "")) {
-				t.Errorf("%s is in\n%s", secret, text)
-			}
-		}
-	}
-	p.logs.waitFor(t, "request") // debug lines were logged
 }

@@ -82,3 +82,14 @@ func TestServeShares(t *testing.T) {
 		}
 	}
 }
+
+func (p *program) newSession(t *testing.T) http.Header {
+	t.Helper()
+	var session struct {
+		ID string `json:"session_id"`
+	}
+	if _, body := p.ask(t, "POST", "/v1/sessions", ""); json.Unmarshal([]byte(body), &session) != nil || session.ID == "" {
+		t.Fatal(body)
+	}
+	return http.Header{"X-Dflockd-Session": {session.ID}}
+}

@@ -74,17 +74,3 @@ func drainDespiteTwo(t *testing.T) (*exec.Cmd, *program) {
 		process.Wait()
 	}
 }
-
-// Acknowledged writes survive kill -9, and the directory is not locked afterwards.
-func TestKilled(t *testing.T) {
-	dir := t.TempDir()
-	process, p := serveProcess(t, "--data-dir", dir)
-	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":600}`, 200, "")
-	kvslotstest.Must(t, process.Process.Kill())
-	process.Wait()
-
-	again := startServe(t, noEnv, "--data-dir", dir)
-	again.want(t, "GET", "/l/"+pool, "", 200, `"count":1,"in_use":1`)
-	again.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":600}`, 409, "")
-}

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
-
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 var plainBodies = []struct {
@@ -76,17 +74,5 @@ func checkPlain(t *testing.T, body []byte) {
 		if ok != isText || text != wanted {
 			t.Errorf("%q: field %s is %q, %v; want %q, %v", body, field, text, ok, wanted, isText)
 		}
-	}
-}
-
-func BenchmarkParseBorrow(b *testing.B) {
-	body := []byte(`{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","ttl":30,"wait":10}`)
-	b.ReportAllocs()
-	for b.Loop() {
-		fields, err := ParseLax(body)
-		if err == nil {
-			err = fields.Borrow(&Params{})
-		}
-		kvslotstest.Must(b, err)
 	}
 }

@@ -26,9 +26,7 @@ func mustBackup(t testing.TB, nc *nats.Conn) []byte {
 	if err == nil {
 		err = backup.Write(&file, b)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	return file.Bytes()
 }
 
@@ -44,9 +42,7 @@ func restore(t testing.TB, nc *nats.Conn, file []byte, o backup.Options) (backup
 func mustRestore(t testing.TB, nc *nats.Conn, file []byte, o backup.Options) backup.Summary {
 	t.Helper()
 	restored, err := restore(t, nc, file, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	return restored
 }
 
@@ -85,9 +81,7 @@ func fillBucket(t testing.TB, s *Store) filled {
 	}
 	fatal := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 	}
 	f.held, f.renewed, f.returned = mustBorrow(t, s, f.pool), mustBorrow(t, s, f.pool), mustBorrow(t, s, f.pool)
 	mustReturn(t, s, f.pool, f.returned)
@@ -229,9 +223,7 @@ func TestRestoredLeaseEnds(t *testing.T) {
 	pool := newPool(t, s, 1)
 	asked := time.Now()
 	lease, err := s.Borrow(t.Context(), pool, 5*time.Second, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	answered := time.Now()
 	file := mustBackup(t, srv.Connect())
 	begun := time.Now()
@@ -268,9 +260,7 @@ func storedSlots(t testing.TB, nc *nats.Conn) (slots []fetched) {
 func TestRestoreReplicated(t *testing.T) {
 	cluster := natstest.StartCluster(t)
 	s, err := Open(t.Context(), cluster.Connect(), Config{Logger: logtest.Logger(), Replicas: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	f := fillBucket(t, s)
 	file := mustBackup(t, cluster.Connect())

@@ -106,9 +106,7 @@ func TestCaps(t *testing.T) {
 			srv := natstest.Start(t, "")
 			ctx := context.Background()
 			s, err := Open(ctx, srv.Connect(), c.cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			defer func() { _ = s.Close(ctx) }()
 			var sessions []string
 			for range crowd + 1 {
@@ -117,9 +115,7 @@ func TestCaps(t *testing.T) {
 					origin = "here"
 				}
 				id, _, err := s.CreateSession(ctx, WithIdle(time.Minute), WithOrigin(origin))
-				if err != nil {
-					t.Fatal(err)
-				}
+				natstest.Must(t, err)
 				sessions = append(sessions, id)
 			}
 			ctx = context.WithValue(ctx, oneSession{}, sessions[0])
@@ -163,16 +159,12 @@ func TestCaps(t *testing.T) {
 func TestShares(t *testing.T) {
 	srv := natstest.Start(t, "")
 	s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), MaxLocksPerSession: 2, MaxLocksPerOrigin: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	defer func() { _ = s.Close(context.Background()) }()
 	var sessions []string
 	for _, origin := range []string{"here", "here", "there", ""} {
 		id, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute), WithOrigin(origin))
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		sessions = append(sessions, id)
 	}
 	here, too, there, nowhere := sessions[0], sessions[1], sessions[2], sessions[3]
@@ -215,9 +207,7 @@ func TestShares(t *testing.T) {
 func TestCapsLetPass(t *testing.T) {
 	srv := natstest.Start(t, "")
 	s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), MaxLocks: 1, MaxWaiters: 1, MaxSessionsPerOrigin: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	defer func() { _ = s.Close(context.Background()) }()
 	var sessions []string
 	for range 4 { // of no origin
@@ -225,9 +215,7 @@ func TestCapsLetPass(t *testing.T) {
 	}
 	for _, origin := range []string{"here", "there"} {
 		id, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute), WithOrigin(origin))
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		sessions = append(sessions, id)
 	}
 	// A cap on waiters does not limit holders, and a cap on names does not limit the

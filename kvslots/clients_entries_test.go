@@ -145,9 +145,7 @@ func TestWhatClientsCanHaveWritten(t *testing.T) {
 			}
 			ctx := t.Context()
 			s, err := Open(ctx, natstest.Start(t, "").Connect(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			t.Cleanup(func() { _ = s.Close(context.Background()) })
 			write, i := kind.write(), 0
 			for i < 20_000 && err == nil {
@@ -215,9 +213,7 @@ func TestOriginsOfBuckets(t *testing.T) {
 	srv := natstest.Start(t, "")
 	for _, srv := range []*natstest.Server{srv, srv, natstest.Start(t, "")} {
 		s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		t.Cleanup(func() { _ = s.Close(context.Background()) })
 		hashes = append(hashes, s.originHash("198.51.100.1"))
 	}

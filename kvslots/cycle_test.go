@@ -17,9 +17,7 @@ func BenchmarkCycle(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		l, err := s.Borrow(ctx, pool, time.Minute, 0)
-		if err != nil {
-			b.Fatal(err)
-		}
+		natstest.Must(b, err)
 		if ok, err := s.Return(ctx, pool, l.ID()); !ok || err != nil {
 			b.Fatal(ok, err)
 		}

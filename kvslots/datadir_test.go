@@ -22,13 +22,9 @@ func TestStoredSecretsAreFound(t *testing.T) {
 	pool := newPool(t, s, 1)
 	lease := mustBorrow(t, s, pool).ID()
 	session, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	lock, err := s.Acquire(t.Context(), session, Lock("a"), time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	raw := func(digits string) string {
 		id := uuid.MustParse(digits)
 		return string(id[:])

@@ -60,9 +60,7 @@ func openGated(t *testing.T) (*Store, *flushes, uuid.UUID) {
 	t.Helper()
 	f := &flushes{queued: make(chan struct{}, 1)}
 	store, err := Open(t.Context(), natstest.Start(t, "").Connect(), Config{Logger: logtest.Logger(), Durable: f.durable})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(func() {
 		if err := store.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -130,9 +128,7 @@ func TestReadsWaitForTheFlush(t *testing.T) {
 	default:
 	}
 	f.release(nil)
-	if err := <-read; err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, <-read)
 }
 
 // A lease that did not become durable is returned.

@@ -16,9 +16,7 @@ import (
 func nextEvents(t *testing.T, w *Watcher) []Event {
 	t.Helper()
 	events, err := w.Next(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	return events
 }
 
@@ -50,9 +48,7 @@ func TestWatch(t *testing.T) {
 		t.Errorf("registered: %+v", registered)
 	}
 	lease, err := other.Borrow(ctx, pool, time.Minute, 0, WithLabel("me"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	if events = next(); events[0].Type != EventGranted || events[0].Fence != lease.Fence() || events[0].Label != "me" {
 		t.Errorf("granted: %+v", events)
 	}
@@ -76,9 +72,7 @@ func TestWatch(t *testing.T) {
 	if s.First() == other.First() {
 		t.Error("none or two Stores are the first")
 	}
-	if err := s.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, s.Close(ctx))
 	if _, err := w.Next(ctx); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
@@ -138,9 +132,7 @@ func TestWatchFromAnID(t *testing.T) {
 		w := &Watcher{store: s, id: id, pools: pools}
 		w.begin(base + 9)
 		events, _, err := w.read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		for _, e := range events {
 			ids = append(ids, e.ID-base)
 		}
@@ -196,9 +188,7 @@ func TestWatchBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		lease, err := peers[0].Borrow(ctx, pool, time.Minute, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		ahead := peers[0].Watch(0)
 		id := ahead.ID()
 		ahead.Close()

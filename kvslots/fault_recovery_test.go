@@ -38,9 +38,7 @@ func openGateway(t *testing.T, url string, cfg Config) *gateway {
 			now := time.Now()
 			g.reconnected.Store(&now)
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	cfg.Logger = g.log.Logger()
 	if g.Store, err = Open(t.Context(), nc, cfg); err != nil {
@@ -177,15 +175,11 @@ func TestFault21ConsumerLost(t *testing.T) {
 	pool := newPool(t, g.Store, 100)
 	js := natstest.JetStream(t, srv.Connect())
 	stream, err := js.Stream(t.Context(), bucket.StreamName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	for range 3 {
 		names := stream.ConsumerNames(t.Context())
 		for name := range names.Name() {
-			if err := stream.DeleteConsumer(t.Context(), name); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, stream.DeleteConsumer(t.Context(), name))
 		}
 		mustBorrow(t, g.Store, pool)
 	}
@@ -204,9 +198,7 @@ func TestFault21FollowerKilled(t *testing.T) {
 func followerKilled(t *testing.T) {
 	cluster := natstest.StartCluster(t)
 	first, err := Open(t.Context(), cluster.Connect(), Config{Logger: logtest.Logger(), Replicas: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(func() { _ = first.Close(context.Background()) })
 	leader := cluster.StreamLeader(bucket.StreamName)
 	g := openGateway(t, leader.ClientURL(), Config{})

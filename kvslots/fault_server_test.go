@@ -89,9 +89,7 @@ func TestFault4KeepAliveOfManyLeases(t *testing.T) {
 	var ends []time.Time
 	for range leases {
 		l, err := s.Borrow(t.Context(), pool, 15*time.Second, 0) // renewed after a third of its time
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		kept, ends = append(kept, l), append(ends, l.ExpiresAt())
 		t.Cleanup(l.KeepAlive(t.Context()))
 	}
@@ -127,9 +125,7 @@ func TestFault6BucketDeleted(t *testing.T) {
 	l := mustBorrow(t, peers[0].Store, pool)
 	js := natstest.JetStream(t, srv.Connect())
 	deleted := time.Now()
-	if err := js.DeleteStream(t.Context(), bucket.StreamName); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, js.DeleteStream(t.Context(), bucket.StreamName))
 	for _, s := range peers {
 		eventually(t, "a peer has noticed", func() bool {
 			_, err := s.Inspect(t.Context(), pool)
@@ -140,9 +136,7 @@ func TestFault6BucketDeleted(t *testing.T) {
 		t.Errorf("logged\n%s", text)
 	}
 	stream, err := js.Stream(t.Context(), bucket.StreamName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	// A server that has just enabled JetStream may not have found its streams yet.
 	if after := stream.CachedInfo().Created.Sub(deleted); after < 3*time.Second {
 		t.Errorf("created again after %v", after)
@@ -205,9 +199,7 @@ func TestFault20StartTogether(t *testing.T) {
 	js := natstest.JetStream(t, cluster.Connect())
 	for range 4 {
 		startTogether(t, cluster)
-		if err := js.DeleteStream(t.Context(), bucket.StreamName); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, js.DeleteStream(t.Context(), bucket.StreamName))
 	}
 }
 

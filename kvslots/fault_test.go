@@ -25,18 +25,12 @@ func TestRestartKeepsLeases(t *testing.T) {
 	dir := t.TempDir()
 	srv := natstest.Start(t, dir, syncAlways)
 	s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	pool := newPool(t, s, 3)
 	short, err := s.Borrow(t.Context(), pool, 2*time.Second, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	long := mustBorrow(t, s, pool)
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, s.Close(t.Context()))
 	srv.Stop()
 
 	srv = natstest.Start(t, dir, syncAlways)
@@ -68,14 +62,10 @@ func TestServerRestarts(t *testing.T) {
 	var stores []*Store
 	for range 2 {
 		nc, err := nats.Connect(srv.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		defer nc.Close()
 		s, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		defer func() { _ = s.Close(context.Background()) }()
 		stores = append(stores, s)
 	}
@@ -155,9 +145,7 @@ func TestBucketMadeAnew(t *testing.T) {
 	pool := newPool(t, s, 2)
 	l := mustBorrow(t, s, pool)
 	js := natstest.JetStream(t, srv.Connect())
-	if err := js.DeleteStream(t.Context(), bucket.StreamName); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, js.DeleteStream(t.Context(), bucket.StreamName))
 	if _, err := js.CreateStream(t.Context(), bucket.StreamConfig(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -179,9 +167,7 @@ func TestForeignEntries(t *testing.T) {
 	var log logtest.Log
 	nc := srv.Connect()
 	s, err := Open(t.Context(), nc, Config{Logger: log.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	defer func() { _ = s.Close(context.Background()) }()
 	pool := newPool(t, s, 2)
 	js := natstest.JetStream(t, nc)
@@ -251,9 +237,7 @@ func TestSole(t *testing.T) {
 	srv := natstest.Start(t, dir)
 	nc := srv.Connect()
 	s, err := Open(t.Context(), nc, Config{Logger: logtest.Logger(), Sole: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	pool := newPool(t, s, 1)
 	l := mustBorrow(t, s, pool)
 	for range 5 {
@@ -265,9 +249,7 @@ func TestSole(t *testing.T) {
 	})
 	nc.Close() // the peer is dead for all others
 	again, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), Sole: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	defer func() { _ = again.Close(context.Background()) }()
 	eventually(t, "the line is empty", func() bool {
 		state, err := again.Inspect(t.Context(), pool)

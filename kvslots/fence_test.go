@@ -17,23 +17,17 @@ func TestFencesOutliveLostTail(t *testing.T) {
 	open := func(dir string) (*natstest.Server, *Store) {
 		srv := natstest.Start(t, dir, syncAlways)
 		s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		return srv, s
 	}
 	stop := func(srv *natstest.Server, s *Store) {
-		if err := s.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, s.Close(t.Context()))
 		srv.Stop()
 	}
 	srv, s := open(dir)
 	pool := newPool(t, s, 1)
 	stop(srv, s)
-	if err := os.CopyFS(earlier, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, os.CopyFS(earlier, os.DirFS(dir)))
 	srv, s = open(dir)
 	for range 20 { // more writes than the other directory sees
 		mustReturn(t, s, pool, mustBorrow(t, s, pool))

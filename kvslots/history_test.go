@@ -279,23 +279,17 @@ func observe(t *testing.T, nc *nats.Conn) *observer {
 		sent: map[string]entry.Hash{}, written: map[string]struct{}{},
 	}
 	js, err := nc.JetStream()
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	const slots = bucket.SubjectPrefix + "p.*.s.*"
 	if _, err := js.Subscribe(slots, o.see, nats.OrderedConsumer()); err != nil {
 		t.Fatal(err)
 	}
 	for subject, take := range map[string]nats.MsgHandler{slots: o.claimed, nats.InboxPrefix + ">": o.answered} {
 		sub, err := nc.Subscribe(subject, take)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		_ = sub.SetPendingLimits(-1, -1)
 	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, nc.Flush())
 	return o
 }
 
@@ -363,9 +357,7 @@ func (set *setting) open(t *testing.T) (stores []*Store) {
 			between = set.hook(i, set.random(1000+i))
 		}
 		s, err := open(t.Context(), set.connect(i), Config{Replicas: set.replicas}, between)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		t.Cleanup(func() { _ = s.Close(context.Background()) })
 		stores = append(stores, s)
 	}

@@ -27,9 +27,7 @@ func TestLeaseDone(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, err := peers[0].Borrow(t.Context(), pool, c.ttl, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			select {
 			case <-l.Done():
 				if time.Now().Before(l.ExpiresAt()) {
@@ -37,9 +35,7 @@ func TestLeaseDone(t *testing.T) {
 				}
 			default:
 			}
-			if err := c.end(l); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, c.end(l))
 			<-l.Done()
 			<-l.Done()
 		})
@@ -50,17 +46,13 @@ func TestKeepAlive(t *testing.T) {
 	peers := openPeers(t, natstest.Start(t, ""), 2)
 	pool := newPool(t, peers[0], 1)
 	l, err := peers[0].Borrow(t.Context(), pool, 3*time.Second, 0) // renewed after a third of its time
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	first := l.ExpiresAt()
 	stop := l.KeepAlive(context.Background())
 	defer stop()
 	eventually(t, "it is renewed", func() bool { return l.ExpiresAt().After(first) })
 	wantState(t, peers[1], pool, State{Count: 1, InUse: 1})
-	if err := peers[1].Delete(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, peers[1].Delete(t.Context(), pool))
 	<-l.Done() // lost: KeepAlive has stopped
 	stop()
 	stop()
@@ -74,9 +66,7 @@ func TestLeaseOfSecondClaim(t *testing.T) {
 	pool := newPool(t, first, 2)
 	var gate gate
 	late, err := open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger()}, gate.hook)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	defer late.Close(context.Background())
 
 	gate.shut()
@@ -93,9 +83,7 @@ func TestLeaseOfSecondClaim(t *testing.T) {
 		t.Fatalf("position %d after %d claims", l.Position(), claims)
 	}
 	again, err := first.Renew(t.Context(), pool, l.ID(), time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	if again.Position() != 1 || again.Fence() != l.Fence() {
 		t.Errorf("renewed to position %d and fence %d, from 1 and %d", again.Position(), again.Fence(), l.Fence())
 	}

@@ -103,9 +103,7 @@ func TestStalledPeer(t *testing.T) {
 	peers := openPeers(t, srv, 2)
 	nc := srv.Connect()
 	gone, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	defer func() { _ = gone.Close(context.Background()) }()
 	pool := newPool(t, peers[0], 1)
 	l := mustBorrow(t, peers[0], pool)
@@ -188,9 +186,7 @@ func TestPresenceLost(t *testing.T) {
 	purge := nats.NewMsg(bucket.SubjectPrefix + lost.Key)
 	purge.Header.Set(entry.HeaderOperation, "PURGE")
 	purge.Header.Set(entry.HeaderTTL, "120s")
-	if err := nc.PublishMsg(purge); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, nc.PublishMsg(purge))
 	eventually(t, "there is another presence, with all tickets", func() bool {
 		now := presences(t, nc)
 		_, still := now[lost.Key]

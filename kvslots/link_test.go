@@ -22,14 +22,10 @@ func TestWatchAtAPausedLink(t *testing.T) {
 	ahead := openPeers(t, srv, 1)[0]
 	path := new(link)
 	nc, err := nats.Connect(srv.ClientURL(), nats.SetCustomDialer(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	behind, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(func() { _ = behind.Close(context.Background()) })
 	kept := behind.Watch(0)
 	defer kept.Close()

@@ -22,9 +22,7 @@ func TestMaxPools(t *testing.T) {
 	var peers []*Store
 	for range 2 {
 		s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), MaxPools: most})
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		t.Cleanup(func() { _ = s.Close(context.Background()) })
 		peers = append(peers, s)
 	}
@@ -51,9 +49,7 @@ func TestMaxPools(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := a.Delete(t.Context(), pools[0]); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, a.Delete(t.Context(), pools[0]))
 	newPool(t, a, 1)
 	_, err = a.Register(t.Context(), uuid.New(), 1)
 	wantErr(t, err, ErrMaxPools)
@@ -65,9 +61,7 @@ func TestMaxPoolsAtOnce(t *testing.T) {
 	t.Parallel()
 	const most, callers = 20, 200
 	s, err := Open(t.Context(), natstest.Start(t, "").Connect(), Config{Logger: logtest.Logger(), MaxPools: most})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	var registered atomic.Int32
 	var running sync.WaitGroup

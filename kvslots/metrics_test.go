@@ -61,9 +61,7 @@ func TestMetrics(t *testing.T) {
 	pool := newPool(t, s, 2)
 	first, second := mustBorrow(t, s, pool), mustBorrow(t, s, pool)
 	session, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	if _, err := s.Acquire(t.Context(), session, Semaphore("printers", 3), time.Minute, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -84,14 +82,10 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	mustReturn(t, s, pool, first)
-	if err := <-waited; err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, <-waited)
 	mustReturn(t, s, pool, second)
 	short, err := s.Borrow(t.Context(), pool, time.Second, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	// Any peer may end it, if the one that granted it is slow.
 	eventually(t, "the expiry", func() bool { return s.Metrics().Expiries.Pools+other.Metrics().Expiries.Pools == 1 })
 	m, o := s.Metrics(), other.Metrics()

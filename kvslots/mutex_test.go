@@ -14,9 +14,7 @@ import (
 func newKept(t *testing.T, at Service, opts ...Option) *Session {
 	t.Helper()
 	s, err := NewSession(t.Context(), at, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s
 }
@@ -85,14 +83,10 @@ func TestMutexLost(t *testing.T) {
 		want error
 	}{
 		{"released by its token", func(t *testing.T, s *Store, session *Session, m *Mutex) {
-			if err := s.Release(t.Context(), session.ID(), Lock("x"), m.held.grant.Token); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, s.Release(t.Context(), session.ID(), Lock("x"), m.held.grant.Token))
 		}, ErrNotHeld},
 		{"session ended", func(t *testing.T, s *Store, session *Session, _ *Mutex) {
-			if err := s.EndSession(t.Context(), session.ID()); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, s.EndSession(t.Context(), session.ID()))
 		}, ErrSessionGone},
 		{"store closed", func(t *testing.T, s *Store, _ *Session, _ *Mutex) { _ = s.Close(t.Context()) }, ErrUnavailable},
 	} {
@@ -100,13 +94,9 @@ func TestMutexLost(t *testing.T) {
 			t.Parallel()
 			s := openPeers(t, natstest.Start(t, ""), 1)[0]
 			session, err := NewSession(t.Context(), s, WithIdle(3*time.Second))
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			m := session.Mutex("x", WithTTL(3*time.Second))
-			if err := m.Lock(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, m.Lock(t.Context()))
 			ctx, cancel := m.Context(t.Context())
 			defer cancel()
 			ended, ends := m.Done(), m.held.ExpiresAt()
@@ -136,9 +126,7 @@ func TestContextEndsBeforeTheLease(t *testing.T) {
 	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	pool := newPool(t, s, 1)
 	l, err := s.Borrow(t.Context(), pool, 2*time.Second, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	ctx, cancel := l.Context(t.Context())
 	defer cancel()
 	if err := l.Renew(t.Context(), 3*time.Second); err != nil { // the warning moves with the deadline
@@ -182,15 +170,11 @@ func TestWith(t *testing.T) {
 func TestLockGivenUp(t *testing.T) {
 	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	m, o := newKept(t, s).Mutex("x"), newKept(t, s).Mutex("x")
-	if err := m.Lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, m.Lock(t.Context()))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	wantErr(t, o.Lock(ctx), context.DeadlineExceeded)
-	if err := m.Unlock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, m.Unlock(t.Context()))
 	if ok, err := o.TryLock(t.Context()); !ok || err != nil {
 		t.Error(ok, err)
 	}

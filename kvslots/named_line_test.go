@@ -91,9 +91,7 @@ func inLine(t testing.TB, s *Store, r Resource, n int) {
 func statsOf(t testing.TB, s *Store, r Resource) NameStats {
 	t.Helper()
 	stats, err := s.Stats(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	for _, name := range stats.Names {
 		if name.Key == r.Key {
 			return name
@@ -105,9 +103,7 @@ func statsOf(t testing.TB, s *Store, r Resource) NameStats {
 func mustHold(t testing.TB, s *Store, session string, r Resource) Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), session, r, time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	return g
 }
 

@@ -21,9 +21,7 @@ func TestOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	lease, err := s.Borrow(ctx, pool, time.Minute, 0, WithLabel("ci@build7:1234 make"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	if h, err := other.Holder(ctx, pool, lease.ID()); err != nil || h.Fence != lease.Fence() || h.Label != "ci@build7:1234 make" {
 		t.Errorf("the holder: %+v, %v", h, err)
 	}

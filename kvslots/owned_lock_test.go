@@ -11,9 +11,7 @@ import (
 func lockOwned(t testing.TB, s *Store, name, owner string, ttl, wait time.Duration) *OwnedLock {
 	t.Helper()
 	lock, err := s.LockOwned(t.Context(), name, owner, ttl, wait)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	return lock
 }
 
@@ -48,9 +46,7 @@ func TestOwnedLock(t *testing.T) {
 	}
 
 	wantErr(t, b.ReleaseOwned(ctx, "k", "bob"), ErrNotOwner)
-	if err := b.ReleaseOwned(ctx, "k", "ann"); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, b.ReleaseOwned(ctx, "k", "ann"))
 	for _, s := range peers {
 		wantErr(t, s.ReleaseOwned(ctx, "k", "ann"), ErrAlreadyReleased)
 		wantErr(t, s.ReleaseOwned(ctx, "k", "bob"), ErrNotHeld)
@@ -66,9 +62,7 @@ func TestUnlockOwnedEndsOneAcquisition(t *testing.T) {
 	a, b := peers[0], peers[1]
 	ctx := t.Context()
 	first := lockOwned(t, a, "k", "ann", time.Minute, 0)
-	if err := b.ForceRelease(ctx, "k"); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, b.ForceRelease(ctx, "k"))
 	second := lockOwned(t, b, "k", "ann", time.Minute, 0)
 	if second.Fence <= first.Fence {
 		t.Errorf("fence %d after %d", second.Fence, first.Fence)
@@ -137,9 +131,7 @@ func TestReleaseIsRememberedByLaterPeers(t *testing.T) {
 	srv := natstest.Start(t, "")
 	s := openPeers(t, srv, 1)[0]
 	lockOwned(t, s, "k", "ann", time.Minute, 0)
-	if err := s.ReleaseOwned(t.Context(), "k", "ann"); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, s.ReleaseOwned(t.Context(), "k", "ann"))
 	later := openPeers(t, srv, 1)[0]
 	wantErr(t, later.ReleaseOwned(t.Context(), "k", "ann"), ErrAlreadyReleased)
 }

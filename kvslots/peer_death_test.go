@@ -17,9 +17,7 @@ func mortal(t *testing.T, srv *natstest.Server) (*Store, *nats.Conn) {
 	t.Helper()
 	nc := srv.Connect()
 	s, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s, nc
 }
@@ -93,9 +91,7 @@ func TestLeaseOutlivesPeer(t *testing.T) {
 	}
 	nc.Close()
 	pings := func() {
-		if err := peers[1].Ping(ctx, session); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, peers[1].Ping(ctx, session))
 	}
 	pings()
 	eventually(t, "the dead peer's presence ends", func() bool {
@@ -130,9 +126,7 @@ func TestRestartKeepsSessions(t *testing.T) {
 	ctx := t.Context()
 	nc := srv.Connect()
 	s, err := Open(ctx, nc, Config{Logger: logtest.Logger(), Sole: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	var sessions []string
 	for range 4 {
 		sessions = append(sessions, newSession(t, s, time.Minute))
@@ -158,18 +152,14 @@ func TestRestartKeepsSessions(t *testing.T) {
 
 	srv = natstest.Start(t, dir, syncAlways)
 	again, err := Open(ctx, srv.Connect(), Config{Logger: logtest.Logger(), Sole: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(func() { _ = again.Close(context.Background()) })
 	now := statsOf(t, again, Lock("k"))
 	if len(now.Holders) != 1 || now.Holders[0].Fence != held.Fence || len(now.Waiters) != 3 {
 		t.Fatalf("after the restart: %+v", now)
 	}
 	for _, id := range sessions {
-		if err := again.Ping(ctx, id); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, again.Ping(ctx, id))
 	}
 	if left, err := again.Extend(ctx, sessions[0], Semaphore("s", 2), many.Token, time.Minute); err != nil || left != time.Minute {
 		t.Fatal(left, err)

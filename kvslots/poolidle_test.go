@@ -17,9 +17,7 @@ func TestPoolIdle(t *testing.T) {
 	var peers []*Store
 	for range 3 {
 		s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), PoolIdle: time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		t.Cleanup(func() { _ = s.Close(context.Background()) })
 		peers = append(peers, s)
 	}
@@ -29,9 +27,7 @@ func TestPoolIdle(t *testing.T) {
 		lent = newPool(t, peers[1], 1)
 		lease, err = peers[1].Borrow(t.Context(), lent, time.Minute, 0)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	eventually(t, "the idle pool is unregistered", func() bool {
 		_, err := peers[2].Inspect(t.Context(), idle)
 		return errors.Is(err, ErrNoPool)

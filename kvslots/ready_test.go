@@ -55,18 +55,14 @@ var troubles = map[string]trouble{
 			}
 		},
 		func(t *testing.T, srv *natstest.Server) {
-			if err := admin(t, srv).DeleteStream(t.Context(), "BALLAST"); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, admin(t, srv).DeleteStream(t.Context(), "BALLAST"))
 		}},
 	"the stream's limit is reached": {"raise its storage limit",
 		func(t *testing.T, srv *natstest.Server) { limitStream(t, srv, 1) },
 		func(t *testing.T, srv *natstest.Server) { limitStream(t, srv, -1) }},
 	"JetStream is disabled": {"enable JetStream",
 		func(t *testing.T, srv *natstest.Server) {
-			if err := srv.ShutdownJetStream(); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, srv.ShutdownJetStream())
 		},
 		func(_ *testing.T, srv *natstest.Server) { srv.Restart() }},
 	"permission to publish is taken away": {"permit",
@@ -104,9 +100,7 @@ func TestReadyByWriting(t *testing.T) {
 			}
 			pool := newPool(t, s, 2)
 			lease := mustBorrow(t, s, pool)
-			if err := s.Ready(); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, s.Ready())
 			trouble.begin(t, srv)
 			wantUnready(t, s, trouble.reason)
 			_, err := s.Borrow(t.Context(), pool, time.Minute, 0)
@@ -178,9 +172,7 @@ func TestLostSubscriptions(t *testing.T) {
 func acks(t *testing.T, srv *natstest.Server, answers string) string {
 	t.Helper()
 	conns, err := srv.Connz(&server.ConnzOptions{Subscriptions: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	for _, conn := range conns.Conns {
 		for _, subject := range conn.Subs {
 			if strings.HasSuffix(subject, ".*") && subject != answers {
@@ -196,9 +188,7 @@ func acks(t *testing.T, srv *natstest.Server, answers string) string {
 func openAs(t *testing.T, nc *nats.Conn) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s
 }
@@ -212,9 +202,7 @@ func permit(t *testing.T, srv *natstest.Server, limits *server.Permissions) {
 func dial(t *testing.T, srv *natstest.Server, user string) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(srv.ClientURL(), nats.UserInfo(user, "p"), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	return nc
 }
@@ -230,9 +218,7 @@ func limitStream(t *testing.T, srv *natstest.Server, bytes int64) {
 	t.Helper()
 	js := admin(t, srv)
 	stream, err := js.Stream(t.Context(), bucket.StreamName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	config := stream.CachedInfo().Config
 	config.MaxBytes = bytes
 	if _, err := js.UpdateStream(t.Context(), config); err != nil {
@@ -247,9 +233,7 @@ func TestReadyWithoutABucket(t *testing.T) {
 	s := openPeers(t, srv, 1)[0]
 	pool := newPool(t, s, 1)
 	js := natstest.JetStream(t, srv.Connect())
-	if err := js.DeleteStream(t.Context(), bucket.StreamName); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, js.DeleteStream(t.Context(), bucket.StreamName))
 	wantUnready(t, s, "")
 	wantReady(t, s)
 	_, err := s.Inspect(t.Context(), pool)
@@ -267,20 +251,14 @@ func TestNoRoom(t *testing.T) {
 		}
 		return nil
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	pool := newPool(t, s, 1)
 	lease := mustBorrow(t, s, pool)
 	session, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	grant, err := s.Acquire(t.Context(), session, Lock("a"), time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	full := errors.New("the disk is nearly full")
 	lack.Store(&full)
 

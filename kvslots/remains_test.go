@@ -68,9 +68,7 @@ func everything(t testing.TB, nc *nats.Conn) (all []fetched) {
 		for errors.Is(err, context.DeadlineExceeded) { // the machine has paused for a second
 			found, err = fetch(t.Context(), nc, from, 1000)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		if all = append(all, found...); len(found) == 0 {
 			return all
 		}

@@ -22,15 +22,11 @@ func TestRequestKeyAtAnyStore(t *testing.T) {
 	}
 	key := WithRequestKey("job 17")
 	first, err := peers[0].Borrow(ctx, pool, time.Minute, 0, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	again := func(s *Store) *Lease {
 		t.Helper()
 		l, err := s.Borrow(ctx, pool, time.Minute, 0, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		if l.ID() != first.ID() || l.Fence() != first.Fence() || l.Position() != first.Position() || l.TTL() > time.Minute {
 			t.Errorf("borrowed %v at %d under fence %d for %v, and before %v at %d under fence %d",
 				l.ID(), l.Position(), l.Fence(), l.TTL(), first.ID(), first.Position(), first.Fence())
@@ -46,9 +42,7 @@ func TestRequestKeyAtAnyStore(t *testing.T) {
 		t.Fatalf("with another key: %+v, %v", other, err)
 	}
 	for _, s := range peers {
-		if err := s.Close(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, s.Close(context.Background()))
 	}
 	last := openPeers(t, srv, 1)[0]
 	l := again(last)
@@ -72,9 +66,7 @@ func TestLeasesOfOneKeyDiffer(t *testing.T) {
 		}
 		for range 2 {
 			l, err := s.Borrow(t.Context(), pool, time.Minute, 0, WithRequestKey("k"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			if ids[l.ID()] || l.ID().Version() != 4 || l.ID().Variant() != uuid.RFC4122 {
 				t.Errorf("lease %v", l.ID())
 			}
@@ -93,9 +85,7 @@ func TestRequestKeysOfLocks(t *testing.T) {
 	one, two := newSession(t, a, time.Minute), newSession(t, a, time.Minute)
 	on := Semaphore("s", 4)
 	g, err := a.Acquire(ctx, one, on, time.Minute, 0, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	again, err := b.Acquire(ctx, one, on, time.Minute, 0, key)
 	if err != nil || again.Token != g.Token || again.TTL > time.Minute {
 		t.Errorf("acquired %+v, then %+v, %v", g, again, err)
@@ -108,9 +98,7 @@ func TestRequestKeysOfLocks(t *testing.T) {
 	}
 
 	first, err := a.LockOwned(ctx, "l", "me", time.Minute, 0, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	second, err := b.LockOwned(ctx, "l", "me", time.Minute, 0, key)
 	if err != nil || second.Fence != first.Fence {
 		t.Fatalf("locked %+v, then %+v, %v", first, second, err)
@@ -126,18 +114,14 @@ func TestRequestKeysOfLocks(t *testing.T) {
 func TestPlaceKeptForRequestKey(t *testing.T) {
 	srv := natstest.Start(t, "")
 	s, err := Open(t.Context(), srv.Connect(), Config{ResumeGrace: time.Minute, Logger: logtest.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	pool := uuid.New()
 	if _, err := s.Register(t.Context(), pool, 1); err != nil {
 		t.Fatal(err)
 	}
 	holder, err := s.Borrow(t.Context(), pool, time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	inLine := func(n int) {
 		t.Helper()
 		natstest.Eventually(t, "places in line", func() bool {
@@ -174,9 +158,7 @@ func TestPlaceKeptForRequestKey(t *testing.T) {
 	if _, err := holder.Return(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-back; err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, <-back)
 	select {
 	case <-later:
 		t.Error("the later borrow was served before")

@@ -88,9 +88,7 @@ func endToGrant(t testing.TB, peers []*Store, how method) time.Duration {
 	held := mustHold(t, peers[0], dying, Lock("k"))
 	w := arrive(context.Background(), t, peers, 1, next, Lock("k"), how, 1)
 	ended := time.Now()
-	if err := peers[0].EndSession(t.Context(), dying); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, peers[0].EndSession(t.Context(), dying))
 	<-w.done
 	took := time.Since(ended)
 	if w.err != nil || w.grant.Fence <= held.Fence {

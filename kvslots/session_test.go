@@ -10,9 +10,7 @@ import (
 func newSession(t testing.TB, s *Store, idle time.Duration) string {
 	t.Helper()
 	id, _, err := s.CreateSession(t.Context(), WithIdle(idle))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	return id
 }
 
@@ -47,16 +45,12 @@ func TestSessionHoldsLock(t *testing.T) {
 		t.Fatal(left, err)
 	}
 	wantErr(t, b.Release(ctx, two, Semaphore("deploy", 1), g.Token), ErrNotHeld)
-	if err := b.Release(ctx, two, Lock("deploy"), g.Token); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, b.Release(ctx, two, Lock("deploy"), g.Token))
 	wantErr(t, a.Release(ctx, one, Lock("deploy"), g.Token), ErrNotHeld)
 	if _, err = b.Acquire(ctx, two, Semaphore("deploy", 2), time.Minute, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.EndSession(ctx, two); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, b.EndSession(ctx, two))
 	wantErr(t, a.EndSession(ctx, two), ErrSessionGone)
 	wantErr(t, a.Ping(ctx, two), ErrSessionGone)
 	if g, err = a.Acquire(ctx, one, Lock("deploy"), time.Minute, 0); err != nil {
@@ -69,17 +63,13 @@ func TestTokenWithoutASession(t *testing.T) {
 	peers := openPeers(t, natstest.Start(t, ""), 2)
 	ctx, lock := t.Context(), Lock("deploy")
 	g, err := peers[0].Acquire(ctx, newSession(t, peers[0], time.Minute), lock, time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	if left, err := peers[1].Extend(ctx, "", lock, g.Token, 30*time.Second); err != nil || left != 30*time.Second {
 		t.Fatal(left, err)
 	}
 	wantErr(t, peers[1].Release(ctx, "", Semaphore("deploy", 1), g.Token), ErrNotHeld)
 	wantErr(t, peers[1].Release(ctx, "", Lock("other"), g.Token), ErrNotHeld)
-	if err := peers[1].Release(ctx, "", lock, g.Token); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, peers[1].Release(ctx, "", lock, g.Token))
 	wantErr(t, peers[0].Release(ctx, "", lock, g.Token), ErrNotHeld)
 	_, err = peers[0].Extend(ctx, "", lock, g.Token, time.Minute)
 	wantErr(t, err, ErrNotHeld)
@@ -117,18 +107,12 @@ func TestEnqueueAndWait(t *testing.T) {
 		got, err = peers[2].Wait(ctx, waiter, Lock("k"), time.Minute)
 		done <- err
 	}()
-	if err := peers[0].Release(ctx, holder, Lock("k"), g.Token); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, peers[0].Release(ctx, holder, Lock("k"), g.Token))
+	natstest.Must(t, <-done)
 	if got.Fence <= g.Fence {
 		t.Fatal("fences", got.Fence, g.Fence)
 	}
-	if err := peers[0].Release(ctx, waiter, Lock("k"), got.Token); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, peers[0].Release(ctx, waiter, Lock("k"), got.Token))
 	_, err = peers[0].Wait(ctx, waiter, Lock("k"), 0)
 	wantErr(t, err, ErrNotEnqueued)
 }
@@ -154,15 +138,11 @@ func TestPromotedUnseen(t *testing.T) {
 	ctx := t.Context()
 	holder, waiter := newSession(t, peers[0], time.Minute), newSession(t, peers[1], time.Minute)
 	g, err := peers[0].Acquire(ctx, holder, Lock("k"), time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	if _, _, err := peers[1].Enqueue(ctx, waiter, Lock("k"), time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if err := peers[0].Release(ctx, holder, Lock("k"), g.Token); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, peers[0].Release(ctx, holder, Lock("k"), g.Token))
 	eventually(t, "the waiter's lease ends, for which it left the line", func() bool {
 		stats, err := peers[0].Stats(ctx)
 		return err == nil && len(stats.Names) == 0

@@ -20,9 +20,7 @@ func openPeers(t testing.TB, srv *natstest.Server, n int) []*Store {
 	var stores []*Store
 	for range n {
 		s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		t.Cleanup(func() { _ = s.Close(context.Background()) })
 		stores = append(stores, s)
 	}
@@ -42,9 +40,7 @@ func newPool(t testing.TB, s *Store, count int) uuid.UUID {
 func mustBorrow(t testing.TB, s *Store, pool uuid.UUID) *Lease {
 	t.Helper()
 	l, err := s.Borrow(t.Context(), pool, time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	return l
 }
 
@@ -165,9 +161,7 @@ func TestDeleteEndsAll(t *testing.T) {
 		return err == nil && state.Waiting == 3
 	})
 	for range 2 {
-		if err := peers[2].Delete(t.Context(), pool); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, peers[2].Delete(t.Context(), pool))
 	}
 	for range peers {
 		wantErr(t, <-waiter, ErrNoPool)

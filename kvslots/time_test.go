@@ -36,9 +36,7 @@ func TestBoundaryStorm(t *testing.T) {
 			}
 			jitter := time.Duration(r.IntN(60_000)-30_000) * time.Microsecond
 			l, err := granting.Borrow(t.Context(), pool, time.Second, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			wg.Go(func() {
 				time.Sleep(time.Until(l.ExpiresAt()) + jitter)
 				asked := time.Now()
@@ -92,21 +90,15 @@ func TestExpiry(t *testing.T) {
 	peers := openPeers(t, srv, 2)
 	pool := newPool(t, peers[0], 1)
 	l, err := peers[0].Borrow(t.Context(), pool, time.Second, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	next, err := peers[1].Borrow(t.Context(), pool, time.Second, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	if early := time.Until(l.ExpiresAt()); early > 0 {
 		t.Errorf("the next was granted %s before the end", early)
 	}
 	_ = peers[1].Close(t.Context()) // it granted the second lease
 	third, err := peers[0].Borrow(t.Context(), pool, time.Second, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	if early := time.Until(next.ExpiresAt()); early > 0 {
 		t.Errorf("the third was granted %s before the end", early)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // client connects to the listener. The channel receives the server's error messages.
@@ -18,9 +20,7 @@ func client(t *testing.T, srv *Server, opts ...nats.Option) (*nats.Conn, <-chan 
 	// A busy machine may delay the server's greeting.
 	opts = append(opts, nats.Timeout(time.Minute), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { complaints <- err }))
 	nc, err := nats.Connect(srv.ClientURL(), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	return nc, complaints
 }
@@ -30,9 +30,7 @@ func TestClientsAreDenied(t *testing.T) {
 	denied := func(t *testing.T, do func(nc *nats.Conn) error) {
 		t.Helper()
 		nc, complaints := client(t, srv)
-		if err := errors.Join(do(nc), nc.Flush()); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, errors.Join(do(nc), nc.Flush()))
 		if err := <-complaints; !errors.Is(err, nats.ErrPermissionViolation) {
 			t.Errorf("complains of %v", err)
 		}
@@ -86,9 +84,7 @@ func TestClientsReachServices(t *testing.T) {
 	}
 	// Requests do not reach the bucket's account.
 	bucket, err := srv.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer bucket.Close()
 	if _, err := bucket.RequestWithContext(t.Context(), "kvslots.borrow", nil); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("from the bucket's account: %v", err)
@@ -99,17 +95,13 @@ func TestClientsReachServices(t *testing.T) {
 func serve(t *testing.T, srv *Server, opts ...nats.Option) *nats.Conn {
 	t.Helper()
 	nc, err := srv.ConnectService(opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for _, subject := range []string{"kvslots.>", "$SRV.>"} {
 		if _, err := nc.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, nc.Flush())
 	return nc
 }
 
@@ -118,13 +110,9 @@ func serve(t *testing.T, srv *Server, opts ...nats.Option) *nats.Conn {
 func newUser(t *testing.T) (public string, option nats.Option) {
 	t.Helper()
 	pair, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	public, err = pair.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return public, func(o *nats.Options) error {
 		return errors.Join(nats.Nkey(public, pair.Sign)(o), nats.CustomInboxPrefix("_INBOX_"+public)(o))
 	}
@@ -209,9 +197,7 @@ func TestReplySubjectIsNotChecked(t *testing.T) {
 	bob, bobKey := newUser(t)
 	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Nkeys: []string{alice, bob}})
 	service, err := srv.ConnectService()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer service.Close()
 	headers := make(chan nats.Header, 1)
 	if _, err := service.Subscribe("kvslots.borrow", func(m *nats.Msg) {
@@ -222,13 +208,9 @@ func TestReplySubjectIsNotChecked(t *testing.T) {
 	}
 	owner, _ := client(t, srv, bobKey)
 	answers, err := owner.SubscribeSync("_INBOX_" + bob + ".x")
-	if err := errors.Join(err, owner.Flush(), service.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(err, owner.Flush(), service.Flush()))
 	other, _ := client(t, srv, aliceKey)
-	if err := other.PublishRequest("kvslots.borrow", "_INBOX_"+bob+".x", nil); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, other.PublishRequest("kvslots.borrow", "_INBOX_"+bob+".x", nil))
 	if header := <-headers; len(header) != 0 {
 		t.Errorf("the service learns of the client: %v", header)
 	}
@@ -282,9 +264,7 @@ func TestNumClients(t *testing.T) {
 	service := serve(t, srv)
 	defer service.Close()
 	inside, err := srv.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer inside.Close()
 	want := func(n int) {
 		t.Helper()

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -77,9 +78,7 @@ func TestClientsAreNotQuoted(t *testing.T) {
 		connect + strings.Repeat("PUB "+quoted+" 0\r\n\r\nSUB "+quoted+" 1\r\n", 1000) + "bye\r\n",
 	} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		answers := make(chan struct{})
 		go func() {
 			defer close(answers)

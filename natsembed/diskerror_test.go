@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
@@ -90,14 +91,10 @@ func testModelledDiskError(t *testing.T) {
 	dir := t.TempDir()
 	defer logtest.SearchDir(dir)
 	srv, err := start(t.Context(), Config{DataDir: dir, Sync: SyncGroup}, d.sync)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer srv.Close()
 	s, err := openSite(t.Context(), srv, onFlush)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer s.close()
 	flushed(t, srv) // includes the meta file of the stream
 	d.mu.Lock()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -54,9 +55,7 @@ func (f *flushes) missing(t *testing.T, dir string) (missing []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return missing
 }
 
@@ -68,19 +67,13 @@ func TestFlushFromAnotherProcess(t *testing.T) {
 			f := &flushes{sizes: map[string]int64{}}
 			dir := t.TempDir()
 			srv, err := start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Sync: mode, Local: true}, f.sync)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			defer srv.Close()
 			nc, err := Dial(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			defer nc.Close()
 			js, err := jetstream.New(nc)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			for i := range 3 {
 				name := fmt.Sprint("S", i)
 				if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name}}); err != nil {
@@ -89,9 +82,7 @@ func TestFlushFromAnotherProcess(t *testing.T) {
 				if _, err := js.Publish(t.Context(), name, []byte("text")); err != nil {
 					t.Fatal(err)
 				}
-				if err := Flush(t.Context(), nc); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, Flush(t.Context(), nc))
 				if missing := f.missing(t, streamsPath(srv)); len(missing) > 0 {
 					t.Errorf("not flushed: %s", missing)
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
@@ -19,9 +20,7 @@ func flushed(t *testing.T, srv *Server) {
 	t.Helper()
 	done := make(chan error, 1)
 	srv.Flusher().Durable(func(err error) { done <- err })
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, <-done)
 }
 
 // likeTheBucket creates stream S, which keeps one record per subject.
@@ -64,9 +63,7 @@ func TestFlushReachesNewDirectories(t *testing.T) {
 		names[f.Name()] = true
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer srv.Close()
 	put(t, srv, "one")
 	flushed(t, srv)
@@ -84,9 +81,7 @@ func TestCloseLeavesACleanDirectory(t *testing.T) {
 	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
 	put(t, srv, "one")
 	flushed(t, srv)
-	if err := srv.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, srv.Close())
 	if links, err := listLinks(streamPath(srv)); err != nil || len(links) > 0 {
 		t.Errorf("links %v, %v after a clean stop", links, err)
 	}
@@ -105,9 +100,7 @@ func TestCloseLeavesACleanDirectory(t *testing.T) {
 func TestDurableAfterCloseFails(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
 	flusher := srv.Flusher()
-	if err := srv.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, srv.Close())
 	var got error
 	flusher.Durable(func(err error) { got = err })
 	if !errors.Is(got, flush.ErrNotDurable) {
@@ -120,18 +113,14 @@ func TestFlushErrorIsFinal(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
 	put(t, srv, "one")
 	flushed(t, srv)
-	if err := os.RemoveAll(filepath.Join(streamPath(srv), keepDir)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.RemoveAll(filepath.Join(streamPath(srv), keepDir)))
 	js := connect(t, srv)
 	if err := js.DeleteStream(t.Context(), "none"); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		t.Fatal(err)
 	}
 	// A new block cannot be linked.
 	msgs := filepath.Join(streamPath(srv), msgsDir)
-	if err := os.WriteFile(filepath.Join(msgs, "7.blk"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(filepath.Join(msgs, "7.blk"), []byte("x"), 0o600))
 	done := make(chan error, 1)
 	srv.Flusher().Durable(func(err error) { done <- err })
 	if err := <-done; !errors.Is(err, flush.ErrNotDurable) {
@@ -145,9 +134,7 @@ func TestFlushErrorIsFinal(t *testing.T) {
 	if err := <-done; !errors.Is(err, flush.ErrNotDurable) {
 		t.Errorf("later error %v", err)
 	}
-	if err := srv.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, srv.Close())
 	if _, err := os.Stat(filepath.Join(srv.dir.path, cleanFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a failed server left a clean directory: %v", err)
 	}
@@ -159,14 +146,10 @@ func BenchmarkFlush(b *testing.B) {
 		for _, clients := range []int{1, 8, 64, 512} {
 			b.Run(fmt.Sprintf("sync=%s/clients=%d", mode, clients), func(b *testing.B) {
 				srv, err := Start(b.Context(), Config{DataDir: b.TempDir(), Sync: mode})
-				if err != nil {
-					b.Fatal(err)
-				}
+				kvslotstest.Must(b, err)
 				defer srv.Close()
 				js, err := srv.jetStream(srv.keys.bucket)
-				if err != nil {
-					b.Fatal(err)
-				}
+				kvslotstest.Must(b, err)
 				defer js.Conn().Close()
 				if _, err := js.CreateStream(b.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s.*"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true}); err != nil {
 					b.Fatal(err)

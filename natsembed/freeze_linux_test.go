@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -16,9 +17,7 @@ func (d *realDisk) freeze(t *testing.T) (thaw func()) {
 	t.Helper()
 	const freeze, unfreeze = 0xc0045877, 0xc0045878
 	f, err := os.Open(d.mount)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), freeze, 0); errno != 0 {
 		t.Fatal(errors.Join(errno, f.Close()))
 	}
@@ -39,9 +38,7 @@ func TestSoakHangingDisk(t *testing.T) {
 	for _, sync := range []Sync{SyncGroup, SyncAlways, SyncInterval} {
 		t.Run(string(sync), func(t *testing.T) {
 			srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: filepath.Join(d.mount, string(sync)), Sync: sync})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			put(t, srv, "one")
 			js := connect(t, srv)
 			thaw := d.freeze(t)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 const functionSubject = "forrst.fn.payments.charge"
@@ -23,9 +25,7 @@ func serveFunction(t *testing.T, srv *Server, opts ...nats.Option) (*nats.Conn, 
 
 func wantDenied(t *testing.T, nc *nats.Conn, complaints <-chan error, do func() error) {
 	t.Helper()
-	if err := errors.Join(do(), nc.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(do(), nc.Flush()))
 	if err := <-complaints; !errors.Is(err, nats.ErrPermissionViolation) {
 		t.Errorf("complains of %v", err)
 	}
@@ -35,9 +35,7 @@ func wantDenied(t *testing.T, nc *nats.Conn, complaints <-chan error, do func() 
 func ask(t *testing.T, srv *Server) {
 	t.Helper()
 	gateway, err := srv.ConnectService(nats.CustomInboxPrefix("_KVSLOTS_FN"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer gateway.Close()
 	if answer, err := gateway.RequestWithContext(t.Context(), functionSubject, nil); err != nil || string(answer.Data) != "done" {
 		t.Errorf("got %v, %v", answer, err)

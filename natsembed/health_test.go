@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
@@ -32,9 +33,7 @@ func TestServerFailsWhenItHangs(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			put(t, srv, "one")
 			flushed(t, srv)
 			hang.Store(true)

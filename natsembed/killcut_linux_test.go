@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -23,9 +24,7 @@ func killVictim(t *testing.T, dir, line string) {
 	if err == nil {
 		err = c.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	lines := bufio.NewScanner(out)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), line) {
 	}
@@ -52,9 +51,7 @@ func TestSoakCutsAfterAKill(t *testing.T) {
 				if got := leftAfterCut(t, d, dir); got != victimKeys {
 					t.Fatalf("cut %d: %d of %d records are left", i, got, victimKeys)
 				}
-				if err := os.RemoveAll(dir); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, os.RemoveAll(dir))
 			}
 			t.Logf("%d cuts", n)
 		})
@@ -65,18 +62,12 @@ func TestSoakCutsAfterAKill(t *testing.T) {
 func leftAfterCut(t *testing.T, d *realDisk, dir string) uint64 {
 	t.Helper()
 	srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Sync: SyncGroup})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	err = d.cut()
 	_ = srv.Close() // without its disk
-	if err := errors.Join(err, d.down(), d.up()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(err, d.down(), d.up()))
 	again := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
 	left := messages(t, again)
-	if err := again.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, again.Close())
 	return left
 }

@@ -71,9 +71,7 @@ func TestMessagesAreBounded(t *testing.T) {
 		t.Errorf("messages may have %d bytes", nc.MaxPayload())
 	}
 	conn, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer conn.Close()
 	if _, err := io.WriteString(conn, "CONNECT {}\r\nSUB _INBOX."+strings.Repeat("x", 2<<10)+" 1\r\n"); err != nil {
 		t.Fatal(err)
@@ -87,9 +85,7 @@ func TestMessagesAreBounded(t *testing.T) {
 func TestSubscriptionsAreBounded(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer conn.Close()
 	var all strings.Builder
 	all.WriteString("CONNECT {\"verbose\":false}\r\n")

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // Every flushed block has a link, and the links of removed blocks are dropped.
@@ -41,22 +43,16 @@ func compareLinks(t *testing.T, srv *Server) (unlinked map[uint64]string, superf
 	unlinked = map[uint64]string{}
 	msgs := filepath.Join(streamPath(srv), msgsDir)
 	names, err := listNames(msgs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for _, name := range names {
 		if isBlock(name) {
 			info, err := os.Lstat(filepath.Join(msgs, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			unlinked[inode(info)] = name
 		}
 	}
 	links, err := listLinks(streamPath(srv))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for _, l := range links {
 		if unlinked[l.inode] != l.block() {
 			superfluous = append(superfluous, l)
@@ -73,12 +69,8 @@ func TestStartDropsLinks(t *testing.T) {
 	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
 	put(t, srv, "one")
 	stream := streamPath(srv)
-	if err := srv.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dir, cleanFile)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, srv.Close())
+	kvslotstest.Must(t, os.Remove(filepath.Join(dir, cleanFile)))
 	write(t, filepath.Join(stream, msgsDir, "2.blk"), "")
 	startServer(t, Config{DataDir: dir, Sync: SyncGroup})
 	links, err := listLinks(stream)
@@ -89,7 +81,5 @@ func TestStartDropsLinks(t *testing.T) {
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(path, []byte(content), 0o600))
 }

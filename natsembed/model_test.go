@@ -16,6 +16,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -219,9 +220,7 @@ func (d *disk) cut(t *testing.T, random *rand.Rand) (dir string) {
 func (d *disk) present(t *testing.T, part string) map[string]uint64 {
 	t.Helper()
 	names, err := d.list(filepath.Join(d.stream, part))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return names
 }
 
@@ -230,18 +229,14 @@ func (d *disk) copyMeta(t *testing.T, dir string) (stream string) {
 	t.Helper()
 	stream = filepath.Join(dir, server.JetStreamStoreDir, bucketAccount, streamsDir, filepath.Base(d.stream))
 	for _, part := range []string{msgsDir, keepDir} {
-		if err := os.MkdirAll(filepath.Join(stream, part), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, os.MkdirAll(filepath.Join(stream, part), 0o700))
 	}
 	for _, name := range []string{server.JetStreamMetaFile, server.JetStreamMetaFileSum} {
 		data, err := os.ReadFile(filepath.Join(d.stream, name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(stream, name), data, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 	}
 	return stream
 }
@@ -268,15 +263,11 @@ func left(flushed, present map[string]uint64, random *rand.Rand) map[string]uint
 func (d *disk) leave(t *testing.T, number uint64, to string, files map[uint64]string, random *rand.Rand) {
 	t.Helper()
 	if other, ok := files[number]; ok {
-		if err := os.Link(other, to); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, os.Link(other, to))
 		return
 	}
 	data, err := os.ReadFile(d.shadowOf(number))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if isBlock(filepath.Base(to)) || filepath.Base(filepath.Dir(to)) == keepDir {
 		flushed := min(d.sizes[number], int64(len(data)))
 		data = data[:flushed+random.Int64N(int64(len(data))-flushed+1)]
@@ -288,9 +279,7 @@ func (d *disk) leave(t *testing.T, number uint64, to string, files map[uint64]st
 			clear(data[from:])
 		}
 	}
-	if err := os.WriteFile(to, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(to, data, 0o600))
 	files[number] = to
 }
 
@@ -314,14 +303,10 @@ func modelCuts(t *testing.T, through durability, n int, end outage, then func(t 
 	dir := t.TempDir()
 	defer logtest.SearchDir(dir)
 	srv, err := start(t.Context(), Config{DataDir: dir, Sync: SyncGroup}, d.sync)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer srv.Close()
 	s, err := openSite(t.Context(), srv, through)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	flushed(t, srv) // includes the meta file of the stream
 	c := newCrowd()
 	ctx, stop := context.WithCancel(t.Context())
@@ -409,9 +394,7 @@ func TestModelledPowerCutsFindLosses(t *testing.T) {
 			taken := 0
 			modelCuts(t, w.through, cuts, powerCut, func(t *testing.T, dir string, f *facts) bool {
 				taken++
-				if err := w.before(dir); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, w.before(dir))
 				loss = recovered(t, dir, f)
 				return loss == nil
 			})

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // A pass without a listing still covers all acknowledged writes, whatever changes the
@@ -22,15 +24,11 @@ func TestPassCoversChangedNames(t *testing.T) {
 		sizes[inode(info)] = info.Size()
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer srv.Close()
 	js := likeTheBucket(t, srv)
 	stream, err := js.Stream(t.Context(), "S")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	purge := func() error { return stream.Purge(t.Context()) }
 	remake := func() error {
 		if err := js.DeleteStream(t.Context(), "S"); err != nil {
@@ -44,9 +42,7 @@ func TestPassCoversChangedNames(t *testing.T) {
 		return err
 	}
 	for i, change := range []func() error{second, purge, remake, purge} {
-		if err := change(); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, change())
 		for n := range 300 { // more than one block
 			for _, subject := range []string{"s", "t"} {
 				if _, err := js.Publish(t.Context(), fmt.Sprintf("%s.%d", subject, n%7), make([]byte, maxRecord)); err != nil {
@@ -70,23 +66,17 @@ func TestPassCoversChangedNames(t *testing.T) {
 func checkCovered(t *testing.T, srv *Server, sizes map[uint64]int64) {
 	t.Helper()
 	streams, err := srv.dir.Streams()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for _, stream := range streams {
 		dir := filepath.Join(streamsPath(srv), stream)
 		links, err := listLinks(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		linked := map[uint64]bool{}
 		for _, l := range links {
 			linked[l.inode] = true
 		}
 		blocks, err := filepath.Glob(filepath.Join(dir, msgsDir, "*.blk"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		for _, path := range blocks {
 			info, err := os.Lstat(path)
 			if err != nil {

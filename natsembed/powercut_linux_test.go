@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -39,9 +40,7 @@ func newRealDisk(t *testing.T, mkfs ...string) *realDisk {
 	}
 	dir := t.TempDir()
 	d := &realDisk{image: filepath.Join(dir, "image"), mount: filepath.Join(dir, "mount")}
-	if err := errors.Join(os.WriteFile(d.image, nil, 0o600), os.Truncate(d.image, imageSize), os.Mkdir(d.mount, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(os.WriteFile(d.image, nil, 0o600), os.Truncate(d.image, imageSize), os.Mkdir(d.mount, 0o700)))
 	if err := run(mkfs[0], append(mkfs[1:], d.image)...); err != nil {
 		t.Skipf("no such file system here: %v", err)
 	}
@@ -85,18 +84,14 @@ func realCuts(t *testing.T, d *realDisk, through durability, n int, before func(
 	dir := filepath.Join(d.mount, "data")
 	c := newCrowd()
 	for taken = 1; taken <= n; taken++ {
-		if err := before(dir); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, before(dir))
 		if taken%20 == 0 {
 			t.Logf("%d cuts, %d durable writes", taken, c.reported())
 		}
 		if loss = oneCut(t, d, dir, through, c); loss != nil {
 			return taken, loss
 		}
-		if err := errors.Join(d.down(), d.up()); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, errors.Join(d.down(), d.up()))
 	}
 	return n, nil
 }
@@ -130,9 +125,7 @@ func oneCut(t *testing.T, d *realDisk, dir string, through durability, c *crowd)
 	stop()
 	s.close()
 	running.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	f.sent = c.known().sent
 	c.facts = f
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
@@ -20,12 +21,8 @@ func TestUngroupableStreamFallsBack(t *testing.T) {
 	_, err := connect(t, srv).CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: "S", Subjects: []string{"s"}, Compression: jetstream.S2Compression,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
+	kvslotstest.Must(t, srv.Close())
 	again := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
 	if again.Sync() != SyncAlways || again.Flusher() != nil || !again.nats().JetStreamConfig().SyncAlways {
 		t.Errorf("sync is %q", again.Sync())
@@ -36,9 +33,7 @@ func TestUngroupableStreamFallsBack(t *testing.T) {
 // in the place of that name stands for such a file system.)
 func TestNoLinksFallBack(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "link", "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.MkdirAll(filepath.Join(dir, "link", "x"), 0o700))
 	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
 	if srv.Sync() != SyncAlways || srv.Flusher() != nil || !srv.nats().JetStreamConfig().SyncAlways {
 		t.Errorf("sync is %q", srv.Sync())
@@ -52,9 +47,7 @@ func TestNeverFlushedStreamIsSetAside(t *testing.T) {
 	srv := startServer(t, Config{DataDir: dir, Sync: SyncGroup})
 	put(t, srv, "one")
 	flushed(t, srv)
-	if err := srv.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, srv.Close())
 	stream := streamPath(srv)
 	if err := errors.Join(
 		os.Remove(filepath.Join(dir, cleanFile)), os.RemoveAll(filepath.Join(stream, keepDir)),
@@ -79,9 +72,7 @@ func TestFailedFlushEndsEverything(t *testing.T) {
 		}
 		return f.Sync()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	put(t, srv, "one")
 	done := make(chan error, 1)
 	for range 3 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
@@ -85,9 +86,7 @@ func cutAfterRestore(t *testing.T, d *realDisk, dir string, backup []byte, flush
 	cutErr := d.cut()
 	stop()
 	_ = srv.Close() // without its disk
-	if err := errors.Join(err, cutErr, d.down(), d.up()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(err, cutErr, d.down(), d.up()))
 	if err := startFrom(t, dir, false, nil); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -33,9 +34,7 @@ func TestRestartKeepsData(t *testing.T) {
 	dir := t.TempDir()
 	srv := startServer(t, Config{DataDir: dir})
 	put(t, srv, "one")
-	if err := srv.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, srv.Close())
 
 	again := startServer(t, Config{DataDir: dir})
 	if got := messages(t, again); got != 1 {
@@ -47,9 +46,7 @@ func TestRelativeDataDir(t *testing.T) {
 	t.Chdir(t.TempDir())
 	startServer(t, Config{DataDir: "some/where"})
 	info, err := os.Stat("some/where/jetstream")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if info.Mode().Perm() != 0o700 {
 		t.Errorf("the store's mode is %v, want 0700", info.Mode().Perm())
 	}
@@ -64,21 +61,15 @@ func TestSecondProcessIsRefused(t *testing.T) {
 		t.Fatalf("second start: %v", err)
 	}
 	put(t, first, "the first goes on")
-	if err := errors.Join(first.Close(), first.Close()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(first.Close(), first.Close()))
 	startServer(t, Config{DataDir: dir})
 }
 
 func TestStartFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(file, nil, 0o600))
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer taken.Close()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -113,9 +104,7 @@ func TestStartFails(t *testing.T) {
 
 func TestFailedStartFreesTheDirectory(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer taken.Close()
 	dir := t.TempDir()
 	if _, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Addr: taken.Addr().String()}); err == nil {
@@ -128,13 +117,9 @@ func TestDamagedStreamStopsTheStart(t *testing.T) {
 	dir := t.TempDir()
 	srv := startServer(t, Config{DataDir: dir})
 	put(t, srv, "one")
-	if err := srv.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, srv.Close())
 	meta := filepath.Join(dir, "jetstream", bucketAccount, "streams", "S", "meta.inf")
-	if err := os.WriteFile(meta, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(meta, []byte("{"), 0o600))
 
 	srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir})
 	if err == nil {
@@ -160,14 +145,10 @@ func TestListenerIsOutsideTheBucketsAccount(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
 	put(t, srv, "one")
 	nc, err := nats.Connect(srv.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // it gets no answer
 	defer cancel()
 	if _, err := js.Stream(ctx, "S"); err == nil {
@@ -180,9 +161,7 @@ func startServer(t *testing.T, cfg Config) *Server {
 	t.Helper()
 	cfg.Logger = cmp.Or(cfg.Logger, logtest.Logger())
 	srv, err := Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() {
 		if err := srv.Close(); err != nil {
 			t.Error(err)
@@ -207,18 +186,14 @@ func put(t *testing.T, srv *Server, text string) {
 func messages(t *testing.T, srv *Server) uint64 {
 	t.Helper()
 	stream, err := connect(t, srv).Stream(t.Context(), "S")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return stream.CachedInfo().State.Msgs
 }
 
 func connect(t *testing.T, srv *Server) jetstream.JetStream {
 	t.Helper()
 	js, err := srv.jetStream(srv.keys.bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(js.Conn().Close)
 	return js
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -21,9 +22,7 @@ func TestDial(t *testing.T) {
 	}
 	for range 2 { // again after a stop
 		srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Local: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		for path, want := range map[string]os.FileMode{socketPath(dir): os.ModeSocket, filepath.Dir(socketPath(dir)): os.ModeDir | 0o700} {
 			info, err := os.Lstat(path)
 			if err != nil || info.Mode().Type() != want.Type() || want.Perm() != 0 && info.Mode().Perm() != want.Perm() {
@@ -32,13 +31,9 @@ func TestDial(t *testing.T) {
 		}
 		closed := make(chan struct{})
 		nc, err := Dial(dir, nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		js, err := jetstream.New(nc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if _, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}}); err != nil {
 			t.Error(err)
 		}
@@ -56,9 +51,7 @@ func TestDial(t *testing.T) {
 func TestDialTooLongPath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
 	srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Local: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer srv.Close()
 	if _, err := Dial(dir); err == nil {
 		t.Error("connected")
@@ -68,20 +61,12 @@ func TestDialTooLongPath(t *testing.T) {
 // A socket that a killed process has left does not disturb the next one.
 func TestDialAfterKill(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Dir(socketPath(dir)), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(socketPath(dir), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.MkdirAll(filepath.Dir(socketPath(dir)), 0o777))
+	kvslotstest.Must(t, os.WriteFile(socketPath(dir), nil, 0o600))
 	srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Local: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer srv.Close()
 	nc, err := Dial(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	nc.Close()
 }

@@ -107,9 +107,7 @@ func TestFullDisk(t *testing.T) {
 			balloon := inflate(t, mount)
 			wantRoom(t, srv, "nearly full")
 			acknowledged := publishUntilNoRoom(t, srv, js, "no space left on device")
-			if err := os.Remove(balloon); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, os.Remove(balloon))
 			wantRecovered(t, srv, js, acknowledged+1)
 		})
 	}
@@ -123,9 +121,7 @@ func TestStartOnFullDisk(t *testing.T) {
 			cfg := Config{Logger: logtest.Logger(), DataDir: filepath.Join(mount, "data"), Sync: sync}
 			srv := startServer(t, cfg)
 			put(t, srv, "one")
-			if err := srv.Close(); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, srv.Close())
 			balloon := inflate(t, mount)
 			if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "data directory "+cfg.DataDir) || !errors.Is(err, unix.ENOSPC) {
 				t.Errorf("got %v", err)
@@ -133,9 +129,7 @@ func TestStartOnFullDisk(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(cfg.DataDir, cleanFile)); err != nil {
 				t.Error(err)
 			}
-			if err := os.Remove(balloon); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, os.Remove(balloon))
 			if got := messages(t, startServer(t, cfg)); got != 1 {
 				t.Errorf("%d messages are there, 1 was acknowledged", got)
 			}
@@ -157,9 +151,7 @@ func TestMostOfTheDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := srv.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, srv.Close())
 	again := startServer(t, cfg)
 	if _, err := connect(t, again).Publish(t.Context(), "s", []byte("a return")); err != nil {
 		t.Error(err)
@@ -194,12 +186,8 @@ func takeDescriptors(t *testing.T) (release func()) {
 func limitResource(t *testing.T, resource int, to uint64) (release func()) {
 	t.Helper()
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(resource, &limit); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: to, Max: limit.Max}); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, syscall.Getrlimit(resource, &limit))
+	kvslotstest.Must(t, syscall.Setrlimit(resource, &syscall.Rlimit{Cur: to, Max: limit.Max}))
 	release = func() {
 		if err := syscall.Setrlimit(resource, &limit); err != nil {
 			t.Error(err)
@@ -281,16 +269,12 @@ func TestNoPermission(t *testing.T) {
 	put(t, srv, "one")
 	js := connect(t, srv)
 	msgs := filepath.Join(streamPath(srv), msgsDir)
-	if err := os.Chmod(msgs, 0o500); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.Chmod(msgs, 0o500))
 	acknowledged := publishUntilNoRoom(t, srv, js, "permission denied")
 	if err := srv.dir.Mend(); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("nats-server may be started, and fails again: %v", err)
 	}
-	if err := os.Chmod(msgs, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.Chmod(msgs, 0o700))
 	wantRecovered(t, srv, js, acknowledged+1)
 }
 
@@ -300,9 +284,7 @@ func TestJetStreamStopsDuringAStart(t *testing.T) {
 	put(t, srv, "one")
 	starting := &Server{dir: srv.dir, keys: srv.keys} // not in the hands of keepHealthy
 	starting.now.Store(srv.now.Load())
-	if err := starting.nats().ShutdownJetStream(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, starting.nats().ShutdownJetStream())
 	if err := starting.checkRecovery(t.Context()); !flush.Retriable(err) {
 		t.Error(err)
 	}
@@ -315,16 +297,12 @@ func dropRoot(t *testing.T, dir string) {
 		return
 	}
 	const nobody = 65534
-	if err := errors.Join(os.Chown(dir, nobody, nobody), os.Chmod(filepath.Dir(dir), 0o711)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(os.Chown(dir, nobody, nobody), os.Chmod(filepath.Dir(dir), 0o711)))
 	if err := syscall.Seteuid(nobody); err != nil {
 		t.Skipf("this process cannot become another user: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Seteuid(0); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, syscall.Seteuid(0))
 	})
 	if _, err := os.ReadDir(dir); err != nil {
 		t.Skipf("another user cannot reach the temporary directory: %v", err)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 func TestRoomLack(t *testing.T) {
@@ -38,9 +40,7 @@ func TestRoomLack(t *testing.T) {
 func TestMaxStore(t *testing.T) {
 	srv := startServer(t, Config{DataDir: t.TempDir(), MaxStore: 100 << 10})
 	put(t, srv, "one")
-	if err := srv.Room(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, srv.Room())
 	js := connect(t, srv)
 	for range 2 {
 		if _, err := js.Publish(t.Context(), "s", make([]byte, 60<<10)); err != nil {

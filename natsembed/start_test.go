@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // BenchmarkStart starts a server on 150,000 entries of the size of a lease: after a
@@ -22,19 +24,13 @@ func BenchmarkStart(b *testing.B) {
 			for range b.N {
 				b.StopTimer()
 				if !clean {
-					if err := os.Remove(filepath.Join(dir, cleanFile)); err != nil {
-						b.Fatal(err)
-					}
+					kvslotstest.Must(b, os.Remove(filepath.Join(dir, cleanFile)))
 				}
 				b.StartTimer()
 				srv, err := Start(b.Context(), Config{DataDir: dir, Sync: SyncGroup})
-				if err != nil {
-					b.Fatal(err)
-				}
+				kvslotstest.Must(b, err)
 				b.StopTimer()
-				if err := srv.Close(); err != nil {
-					b.Fatal(err)
-				}
+				kvslotstest.Must(b, srv.Close())
 				b.StartTimer()
 			}
 			b.ReportMetric(b.Elapsed().Seconds()*1000/float64(b.N), "ms/start")
@@ -47,23 +43,15 @@ func fill(b *testing.B, dir string, records int) {
 	b.Helper()
 	const batch = 1000 // divides the number of records
 	srv, err := Start(b.Context(), Config{DataDir: dir, Sync: SyncInterval})
-	if err != nil {
-		b.Fatal(err)
-	}
+	kvslotstest.Must(b, err)
 	nc, err := srv.Connect()
-	if err != nil {
-		b.Fatal(err)
-	}
+	kvslotstest.Must(b, err)
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(batch))
-	if err != nil {
-		b.Fatal(err)
-	}
+	kvslotstest.Must(b, err)
 	_, err = js.CreateStream(b.Context(), jetstream.StreamConfig{
 		Name: "S", Subjects: []string{"s.>"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, AllowRollup: true, AllowMsgTTL: true,
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	kvslotstest.Must(b, err)
 	for i := range records {
 		m := nats.NewMsg(fmt.Sprintf("s.p.%032x.s.%d", i/10, i%10))
 		m.Header.Set(jetstream.MsgTTLHeader, "24h")
@@ -76,14 +64,10 @@ func fill(b *testing.B, dir string, records int) {
 		}
 	}
 	stream, err := js.Stream(b.Context(), "S")
-	if err != nil {
-		b.Fatal(err)
-	}
+	kvslotstest.Must(b, err)
 	if n := stream.CachedInfo().State.Msgs; n != uint64(records) {
 		b.Fatalf("%d records are there", n)
 	}
 	nc.Close()
-	if err := srv.Close(); err != nil {
-		b.Fatal(err)
-	}
+	kvslotstest.Must(b, srv.Close())
 }

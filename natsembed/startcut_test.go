@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // killed returns a copy of the disk as the kill of the process leaves it: nothing is
@@ -22,9 +24,7 @@ func (d *disk) killed(t *testing.T) (next *disk, dir string) {
 	for _, part := range []string{msgsDir, keepDir} {
 		for name, number := range d.present(t, part) {
 			number = d.copyFile(t, next, number, copies)
-			if err := os.Link(next.shadowOf(number), filepath.Join(next.stream, part, name)); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, os.Link(next.shadowOf(number), filepath.Join(next.stream, part, name)))
 		}
 		next.names[part] = map[string]uint64{}
 		for name, number := range d.names[part] {
@@ -41,18 +41,14 @@ func (d *disk) copyFile(t *testing.T, to *disk, number uint64, copies map[uint64
 		return number
 	}
 	data, err := os.ReadFile(d.shadowOf(number))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	temporary := filepath.Join(to.shadow, "copy")
 	write(t, temporary, string(data))
 	info, err := os.Lstat(temporary)
 	if err == nil {
 		err = os.Rename(temporary, to.shadowOf(inode(info)))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	copies[number] = inode(info)
 	to.sizes[inode(info)] = d.sizes[number]
 	return inode(info)
@@ -96,9 +92,7 @@ func (d *disk) cutWithinStart(t *testing.T, dir string, random *rand.Rand) (left
 		}
 	}
 	srv, err := start(t.Context(), Config{DataDir: dir, Sync: SyncGroup}, d.sync)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer srv.Close()
 	outage()
 	if next != nil {

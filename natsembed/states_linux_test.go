@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/natsstore"
 	"github.com/kvslots/kvslots/natsembed/internal/flush"
@@ -87,13 +88,9 @@ var leasedPool = uuid.MustParse("11111111-2222-4333-8444-555555555555")
 func prepare(t *testing.T, dir string) {
 	t.Helper()
 	srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Sync: SyncGroup})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	s, err := openSite(t.Context(), srv, onFlush)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if _, err := s.store.Register(t.Context(), leasedPool, 2); err != nil {
 		t.Fatal(err)
 	}
@@ -101,9 +98,7 @@ func prepare(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	s.close()
-	if err := srv.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, srv.Close())
 }
 
 // states collects copies of a data directory.
@@ -174,9 +169,7 @@ func copyTree(t *testing.T, from, to string) {
 		}
 		return os.WriteFile(copied, content, 0o600)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 }
 
 // torn returns copies of a state in which meta files that were not flushed yet are full of
@@ -188,9 +181,7 @@ func torn(t *testing.T, state string) (all []string) {
 	}
 	streams := filepath.Join(server.JetStreamStoreDir, bucketAccount, streamsDir)
 	names, err := flush.NewDir(state, bucketAccount, nil).Streams()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for _, stream := range names {
 		dir := filepath.Join(streams, stream)
 		kept, err := os.Lstat(filepath.Join(state, dir, keepDir, server.JetStreamMetaFile))
@@ -203,9 +194,7 @@ func torn(t *testing.T, state string) (all []string) {
 			to := fmt.Sprintf("%s-%d", state, len(all))
 			copyTree(t, state, to)
 			zeros := filepath.Join(to, dir, name)
-			if err := errors.Join(os.Remove(zeros), os.WriteFile(zeros, make([]byte, info.Size()), 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, errors.Join(os.Remove(zeros), os.WriteFile(zeros, make([]byte, info.Size()), 0o600)))
 			all = append(all, to)
 		}
 	}
@@ -304,16 +293,10 @@ func preparedBackup(t *testing.T) []byte {
 	prepare(t, dir)
 	srv := startServer(t, Config{Logger: logtest.Logger(), DataDir: dir, Sync: SyncGroup})
 	nc, err := srv.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer nc.Close()
 	var file bytes.Buffer
-	if err := natsstore.Backup(t.Context(), nc, &file); err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, natsstore.Backup(t.Context(), nc, &file))
+	kvslotstest.Must(t, srv.Close())
 	return file.Bytes()
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -43,9 +44,7 @@ func (ca *issuer) file(name string) string { return filepath.Join(ca.dir, name) 
 func (ca *issuer) issue(t *testing.T, name string, template *x509.Certificate) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	ca.serial++
 	template.SerialNumber = big.NewInt(ca.serial)
 	template.Subject = pkix.Name{CommonName: name}
@@ -54,20 +53,14 @@ func (ca *issuer) issue(t *testing.T, name string, template *x509.Certificate) (
 		ca.cert, ca.key = template, private
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, &private.PublicKey, ca.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for file, block := range map[string]*pem.Block{
 		name + ".pem": {Type: "CERTIFICATE", Bytes: der},
 		name + ".key": {Type: "PRIVATE KEY", Bytes: pkcs8},
 	} {
-		if err := os.WriteFile(ca.file(file), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, os.WriteFile(ca.file(file), pem.EncodeToMemory(block), 0o600))
 	}
 	return ca.file(name + ".pem"), ca.file(name + ".key")
 }

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // changing are the system calls that change files.
@@ -60,9 +62,7 @@ func trace(t *testing.T, env []string, after func()) bool {
 		if err == unix.EINTR {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if status.Exited() || status.Signaled() {
 			if thread == pid {
 				return status.Exited() && status.ExitStatus() == 0

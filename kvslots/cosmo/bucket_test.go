@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
@@ -16,9 +17,7 @@ import (
 // could remove an entry before its duration ends.
 func TestLimiterRefusesUnusableBuckets(t *testing.T) {
 	js, err := jetstream.New(kvslotstest.Start(t, "").Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "source"}); err != nil {
 		t.Fatal(err)
 	}

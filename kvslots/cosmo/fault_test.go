@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/clock"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -18,9 +19,7 @@ import (
 func TestLimiterSurvivesLeaderDeath(t *testing.T) {
 	cluster := kvslotstest.StartCluster(t)
 	l, err := New(t.Context(), cluster.Connect(), Config{Replicas: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	var holders, jobs atomic.Int64

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -16,9 +17,7 @@ func allHeld(t *testing.T, l *Limiter) []Held {
 	t.Helper()
 	var all []Held
 	for held, err := range l.Held(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		all = append(all, held)
 	}
 	return all
@@ -35,18 +34,12 @@ func TestLimiterHeld(t *testing.T) {
 	ours := mustAcquire(t, l, "Zürich", "ours", 2, 150*time.Second)
 	free := mustAcquire(t, l, "mail", "free", 1, time.Minute)
 	theirs, err := plainWorker{nc}.Acquire(t.Context(), "", "theirs", 1, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	mustRelease(t, l, free)
 	marked := mustAcquire(t, l, "marked", "gone", 1, time.Minute)
 	kv, err := l.js.KeyValue(t.Context(), DefaultBucket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := kv.Delete(t.Context(), marked.Key); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
+	natstest.Must(t, kv.Delete(t.Context(), marked.Key))
 	for _, key := range []string{"no-slot", "mail/x"} {
 		if _, err := kv.PutString(t.Context(), key, "text"); err != nil {
 			t.Fatal(err)
@@ -110,9 +103,7 @@ func TestLimiterHeldReportsFailures(t *testing.T) {
 	if got := errorsOf(ctx); len(got) != 1 || !errors.Is(got[0], context.Canceled) {
 		t.Errorf("with a context that has ended: %v", got)
 	}
-	if err := l.js.DeleteStream(t.Context(), l.stream); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, l.js.DeleteStream(t.Context(), l.stream))
 	if got := errorsOf(t.Context()); len(got) != 1 || !errors.Is(got[0], kvslots.ErrUnavailable) || !errors.Is(got[0], jetstream.ErrStreamNotFound) {
 		t.Errorf("without a bucket: %v", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -24,9 +25,7 @@ func TestLimiterSharesKeysWithRuby(t *testing.T) {
 			other := mustAcquire(t, l, "other", "bystander", 1, time.Minute)
 			defer mustRelease(t, l, other)
 			theirs, err := ruby.Acquire(t.Context(), key, "theirs", 2, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			ours := mustAcquire(t, l, key, "ours", 2, time.Minute)
 			if theirs.Key != key+"/0" || ours.Key != key+"/1" {
 				t.Errorf("got %q and %q", theirs.Key, ours.Key)
@@ -44,9 +43,7 @@ func TestLimiterSharesKeysWithRuby(t *testing.T) {
 			}
 			mustRelease(t, l, ours)
 			again, err := ruby.Acquire(t.Context(), key, "theirs", 1, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			mustRelease(t, l, again)
 		})
 	}

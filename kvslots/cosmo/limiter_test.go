@@ -16,24 +16,21 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 func newTestLimiter(t *testing.T, nc *nats.Conn) *Limiter {
 	t.Helper()
 	l, err := New(t.Context(), nc, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	return l
 }
 
 func mustAcquire(t *testing.T, l *Limiter, key, jid string, limit int, duration time.Duration) Slot {
 	t.Helper()
 	slot, err := l.Acquire(t.Context(), key, jid, limit, duration)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	return slot
 }
 
@@ -76,13 +73,9 @@ func TestLimiterWritesWhatCosmoWrites(t *testing.T) {
 	l := newTestLimiter(t, nc)
 	mustAcquire(t, l, "jobs.mail/eu", "0c2f", 1, 1500*time.Millisecond)
 	stream, err := l.js.Stream(t.Context(), "KV_cosmo_jobs_limits")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	m, err := stream.GetLastMsgForSubject(t.Context(), "$KV.cosmo_jobs_limits.jobs.mail/eu/0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	if string(m.Data) != "0c2f" || m.Header.Get(entry.HeaderTTL) != "2s" || m.Header.Get(entry.HeaderExpected) != "0" {
 		t.Errorf("wrote %q with %v", m.Data, m.Header)
 	}
@@ -180,15 +173,11 @@ func TestLimiterCreatesCosmosBucket(t *testing.T) {
 	reply, err := cosmos.Request("$JS.API.STREAM.CREATE.KV_cosmo_jobs_limits", []byte(`{"name":"KV_cosmo_jobs_limits",
 		"subjects":["$KV.cosmo_jobs_limits.>"],"storage":"file","allow_direct":true,"allow_msg_ttl":true,
 		"allow_rollup_hdrs":true,"max_msgs_per_subject":1}`), 5*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	ours := kvslotstest.Start(t, "").Connect()
 	newTestLimiter(t, ours)
 	info, err := ours.RequestWithContext(t.Context(), "$JS.API.STREAM.INFO.KV_cosmo_jobs_limits", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	if got, want := streamConfigOf(t, info), streamConfigOf(t, reply); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -206,9 +195,7 @@ func streamConfigOf(t *testing.T, m *nats.Msg) string {
 	}
 	delete(answer.Config, "metadata") // the server's version
 	text, err := json.Marshal(answer.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	return string(text)
 }
 
@@ -218,19 +205,13 @@ func TestLimiterIgnoresMarkers(t *testing.T) {
 	nc := kvslotstest.Start(t, "").Connect()
 	l := newTestLimiter(t, nc)
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	kv, err := js.KeyValue(t.Context(), DefaultBucket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	mustAcquire(t, l, "mail", "stays", 3, time.Minute)
 	for _, remove := range []func(ctx context.Context, key string, opts ...jetstream.KVDeleteOpt) error{kv.Delete, kv.Purge} {
 		slot := mustAcquire(t, l, "mail", "ruby", 3, time.Minute)
-		if err := remove(t.Context(), slot.Key); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, remove(t.Context(), slot.Key))
 	}
 	mustAcquire(t, l, "mail", "a", 3, time.Minute)
 	mustAcquire(t, l, "mail", "b", 3, time.Minute)
@@ -240,9 +221,7 @@ func TestLimiterIgnoresMarkers(t *testing.T) {
 // A limit marker does not hold a slot, either.
 func TestLimiterOnABucketWithLimitMarkers(t *testing.T) {
 	js, err := jetstream.New(kvslotstest.Start(t, "").Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	config := bucketConfig(Config{Bucket: DefaultBucket, Replicas: 1})
 	config.SubjectDeleteMarkerTTL = time.Hour
 	if _, err := js.CreateStream(t.Context(), config); err != nil {
@@ -265,9 +244,7 @@ func dialLossy(t *testing.T, srv *kvslotstest.Server) (*nats.Conn, *lossy) {
 	t.Helper()
 	l := &lossy{deaf: make(chan struct{}, 1), lost: make(chan struct{}, 1)}
 	nc, err := nats.Connect(srv.ClientURL(), nats.SetCustomDialer(l))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	return nc, l
 }

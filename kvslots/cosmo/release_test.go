@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -23,16 +24,10 @@ func TestLimiterReleasesNothingInANewBucket(t *testing.T) {
 			}
 			ours := mustAcquire(t, l, "ours", "job", 1, time.Minute)
 			theirs, err := ruby.Acquire(t.Context(), "theirs", "job", 1, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			theirs, _, err = l.Holder(t.Context(), theirs.Key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := l.js.DeleteStream(t.Context(), l.stream); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
+			natstest.Must(t, l.js.DeleteStream(t.Context(), l.stream))
 			// A server that still removes the files of a stream refuses to create it.
 			kvslotstest.Eventually(t, "the bucket is created again", func() bool {
 				_, err := New(t.Context(), nc, Config{})
@@ -42,9 +37,7 @@ func TestLimiterReleasesNothingInANewBucket(t *testing.T) {
 				mustRelease(t, l, mustAcquire(t, l, "other", "job", 1, time.Minute))
 			}
 			next, err := ruby.Acquire(t.Context(), "ours", "next", 1, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			mine := mustAcquire(t, l, "theirs", "next", 1, time.Minute)
 			if (next.Revision < ours.Revision) != (name == "lower") || (next.Revision == ours.Revision) != (name == "same") {
 				t.Fatalf("revision %d after %d", next.Revision, ours.Revision)

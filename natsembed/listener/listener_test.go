@@ -36,9 +36,7 @@ func start(t *testing.T) *guarded {
 	if srv.Server, err = server.NewServer(options); err == nil {
 		_, err = srv.RegisterAccount(testAccount)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	srv.Start()
 	t.Cleanup(func() {
 		close(stopping)
@@ -82,9 +80,7 @@ func (s *guarded) serve(t *testing.T, provider nats.InProcessConnProvider) *nats
 	if _, err := nc.Subscribe("kvslots.>", func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
 		t.Fatal(err)
 	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, nc.Flush())
 	return nc
 }
 
@@ -92,9 +88,7 @@ func (s *guarded) client(t *testing.T, opts ...nats.Option) *nats.Conn {
 	t.Helper()
 	// A busy machine may delay the server's greeting.
 	nc, err := nats.Connect(s.ClientURL(), append(opts, nats.Timeout(time.Minute))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	return nc
 }
@@ -113,12 +107,8 @@ func TestSubscribers(t *testing.T) {
 			}
 		}
 		number, err := nc.GetClientID()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := nc.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
+		kvslotstest.Must(t, nc.Flush())
 		numbers = append(numbers, number)
 		return nc
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // A web page may send an HTTP request to the port. The server closes the connection before it
@@ -21,9 +23,7 @@ func TestHTTPRequestsAreServedNothing(t *testing.T) {
 	if _, err := nc.ChanSubscribe(">", received); err != nil {
 		t.Fatal(err)
 	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, nc.Flush())
 	body := "CONNECT {\"verbose\":false}\r\nPUB kvslots.lock.acquire 2\r\n{}\r\nPING\r\n"
 	for _, request := range []string{
 		"POST / HTTP/1.1\r\nHost: 127.0.0.1:4222\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -31,9 +31,7 @@ func TestHTTPRequestsAreServedNothing(t *testing.T) {
 		"CONNECT / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
 	} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		defer conn.Close()
 		if _, err := io.WriteString(conn, request+body); err != nil {
 			t.Fatal(err)
@@ -43,9 +41,7 @@ func TestHTTPRequestsAreServedNothing(t *testing.T) {
 			t.Errorf("%q: %q, %v", request, reply, err)
 		}
 	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, nc.Flush())
 	select {
 	case m := <-received:
 		t.Errorf("a page has published on %s", m.Subject)

@@ -19,9 +19,7 @@ import (
 func silent(t *testing.T, srv *guarded) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	clients := srv.guard.NumClients()
 	if _, err := io.WriteString(conn, "CONNECT {\"verbose\":false}\r\nSUB _INBOX.> 1\r\n"); err != nil {
@@ -35,9 +33,7 @@ func silent(t *testing.T, srv *guarded) net.Conn {
 func pending(t *testing.T, srv *guarded) (bytes int) {
 	t.Helper()
 	open, err := srv.Connz(&server.ConnzOptions{Account: testAccount})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	for _, client := range open.Conns {
 		bytes += client.Pending
 	}
@@ -58,9 +54,7 @@ func TestClientsThatDoNotReadAreDisconnected(t *testing.T) {
 		if sent > 48<<20 {
 			t.Fatalf("%d bytes are kept for clients", pending(t, srv))
 		}
-		if err := errors.Join(service.Publish("_INBOX.x", answer), service.Flush()); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, errors.Join(service.Publish("_INBOX.x", answer), service.Flush()))
 		srv.guard.disconnectUnread()
 	}
 	if _, err := reader.Request("kvslots.inspect", nil, 10*time.Second); err != nil {
@@ -78,15 +72,11 @@ func TestSlowReadersStayConnected(t *testing.T) {
 	Limits{}.Apply(options)
 	options.WriteDeadline = time.Second
 	srv, err := server.NewServer(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	srv.Start()
 	defer srv.Shutdown()
 	conn, err := srv.InProcessConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer conn.Close()
 	reader := bufio.NewReader(conn)
 	expect := func(want string) {
@@ -101,30 +91,20 @@ func TestSlowReadersStayConnected(t *testing.T) {
 	}
 	expect("PONG")
 	publisher, err := nats.Connect("", nats.InProcessServer(srv))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	defer publisher.Close()
 	const messages = 16
 	for range messages {
-		if err := publisher.Publish("a", make([]byte, maxPayload/2)); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, publisher.Publish("a", make([]byte, maxPayload/2)))
 	}
-	if err := publisher.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, publisher.Flush())
 	for tick := time.NewTicker(10 * time.Millisecond); srv.NumSlowConsumers() == 0; <-tick.C {
 		if _, err := conn.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := publisher.Publish("a", []byte("last")); err != nil {
-		t.Fatal(err)
-	}
-	if err := publisher.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, publisher.Publish("a", []byte("last")))
+	kvslotstest.Must(t, publisher.Flush())
 	for last := ""; last != "last\r\n"; {
 		if last, err = reader.ReadString('\n'); err != nil {
 			t.Fatal(err)

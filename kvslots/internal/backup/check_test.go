@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
@@ -36,9 +37,7 @@ func TestReadRefusesWhatCannotBe(t *testing.T) {
 		return func(t *testing.T) []byte {
 			t.Helper()
 			var file bytes.Buffer
-			if err := Write(&file, honest()); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, Write(&file, honest()))
 			lines := file.String()
 			lines = lines[:strings.LastIndex(strings.TrimSuffix(lines, "\n"), "\n")+1]
 			return sealed(change(lines))
@@ -50,9 +49,7 @@ func TestReadRefusesWhatCannotBe(t *testing.T) {
 			b := honest()
 			change(b)
 			var file bytes.Buffer
-			if err := Write(&file, b); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, Write(&file, b))
 			return file.Bytes()
 		}
 	}

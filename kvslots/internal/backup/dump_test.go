@@ -19,13 +19,9 @@ func TestBackupDuringARestore(t *testing.T) {
 			srv := natstest.Start(t, "")
 			open(t, srv)
 			b, err := backup.Dump(t.Context(), srv.Connect())
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			err = backup.DumpAcross(t.Context(), srv.Connect(), 0, func() {
-				if err := backup.Begun(t.Context(), srv.Connect(), b, i+1); err != nil {
-					t.Fatal(err)
-				}
+				natstest.Must(t, backup.Begun(t.Context(), srv.Connect(), b, i+1))
 			})
 			if unchanged := step == "begin" || step == "check"; (err == nil) != unchanged {
 				t.Errorf("got %v", err)
@@ -45,13 +41,9 @@ func TestBackupOfUnknownFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := backup.Dump(t.Context(), nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	var file bytes.Buffer
-	if err := backup.Write(&file, b); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, backup.Write(&file, b))
 	read, err := backup.Read(&file)
 	if err != nil || len(read.Entries) != 1 || string(read.Entries[0].Value) != `{"count":2,"gen":7}` {
 		t.Errorf("read %+v, %v", read, err)
@@ -64,9 +56,7 @@ func TestBackupOfADeletedBucket(t *testing.T) {
 	nc := srv.Connect()
 	js := natstest.JetStream(t, nc)
 	stream, err := js.CreateStream(t.Context(), bucket.StreamConfig(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- backup.DumpAcross(t.Context(), srv.Connect(), 1, func() {}) }()
 	natstest.Eventually(t, "the backup reads", func() bool {
@@ -74,9 +64,7 @@ func TestBackupOfADeletedBucket(t *testing.T) {
 		_, reading := <-names.Name()
 		return reading
 	})
-	if err := js.DeleteStream(t.Context(), bucket.StreamName); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, js.DeleteStream(t.Context(), bucket.StreamName))
 	if err := <-ended; err == nil {
 		t.Error("a backup was made")
 	}

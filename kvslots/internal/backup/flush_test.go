@@ -25,13 +25,9 @@ func standingOf(t *testing.T, srv *natstest.Server) (s standing) {
 	t.Helper()
 	js := natstest.JetStream(t, srv.Connect())
 	inbox, _, err := bucket.PresentRestore(t.Context(), js)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	stream, err := js.Stream(t.Context(), bucket.StreamName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	info := stream.CachedInfo()
 	return standing{inbox != "", info.Config.Metadata[bucket.RestoreKey] != "", info.State.Msgs}
 }
@@ -49,13 +45,9 @@ func TestRestoreFlushes(t *testing.T) {
 	if _, err := s.Borrow(t.Context(), pool, time.Hour, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, s.Close(t.Context()))
 	b, err := backup.Dump(t.Context(), srv.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	want := []standing{{true, false, 0}, {true, true, 2}, {true, false, 2}}
 	broken := errors.New("the disk is broken")
 	for failing := len(want); failing >= 0; failing-- { // the first time none fails

@@ -30,14 +30,10 @@ func FuzzRestore(f *testing.F) {
 		if errors.Is(err, backup.ErrClock) {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		srv.Restart()
 		s, err := natsstore.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		defer func() { _ = s.Close(context.Background()) }()
 		pool := uuid.New()
 		if _, err := s.Register(t.Context(), pool, 1); err != nil {

@@ -23,9 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
 func open(t *testing.T, srv *natstest.Server) *kvslots.Store {
 	t.Helper()
 	s, err := natsstore.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s
 }
@@ -49,9 +47,7 @@ func killed(t *testing.T, srv *natstest.Server, b *backup.Backup, steps int) {
 	t.Helper()
 	nc := srv.Connect()
 	defer nc.Close()
-	if err := backup.Begun(t.Context(), nc, b, steps); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, backup.Begun(t.Context(), nc, b, steps))
 }
 
 // wantPresent checks whether a restore has begun and not ended.
@@ -76,13 +72,9 @@ func TestKilledRestore(t *testing.T) {
 				t.Fatal(err)
 			}
 			lease, err := s.Borrow(t.Context(), pool, time.Minute, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			b, err := backup.Dump(t.Context(), srv.Connect())
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			before := republished(t, srv)
 			killed(t, srv, b, i+1)
 			wantPresent(t, srv, true)
@@ -116,9 +108,7 @@ func republished(t *testing.T, srv *natstest.Server) string {
 	t.Helper()
 	js := natstest.JetStream(t, srv.Connect())
 	stream, err := js.Stream(t.Context(), bucket.StreamName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	return stream.CachedInfo().Config.RePublish.Destination
 }
 
@@ -151,9 +141,7 @@ func TestFailedRestore(t *testing.T) {
 	srv := natstest.Start(t, "")
 	s := open(t, srv)
 	b, err := backup.Dump(t.Context(), srv.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	if _, err := s.Register(t.Context(), uuid.New(), 1); err != nil {
 		t.Fatal(err)
 	}
@@ -179,9 +167,7 @@ func TestRestoresExcludeEachOther(t *testing.T) {
 	srv := natstest.Start(t, "")
 	open(t, srv)
 	b, err := backup.Dump(t.Context(), srv.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	for i, step := range backup.Steps {
 		nc := srv.Connect()
 		if err := backup.Begun(t.Context(), nc, b, i+1); err != nil {

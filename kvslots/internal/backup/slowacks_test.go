@@ -63,9 +63,7 @@ func TestRestoreToSlowServer(t *testing.T) {
 		}
 	}
 	b, err := backup.Dump(t.Context(), srv.Connect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	other := natstest.Start(t, "")
 	restored, err := backup.Restore(t.Context(), other.Connect(nats.InProcessServer(slowServer{other})), b, backup.Options{})
 	if err != nil || restored.Pools != pools {

@@ -56,9 +56,7 @@ func TestScanAckReadsTheServer(t *testing.T) {
 	var written uint64
 	for i := range 2 {
 		answer, err := nc.RequestMsgWithContext(t.Context(), m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		if _, ok := scanAck(answer.Data); !ok {
 			t.Errorf("not read: %s", answer.Data)
 		}

@@ -38,9 +38,7 @@ func TestCatchUpWithoutConsumer(t *testing.T) {
 		s.Stream = stream
 		return s
 	})
-	if err := b.start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, b.start(t.Context()))
 	t.Cleanup(func() { b.Close(context.Background()) })
 	live(t, b)
 	s.broken.Store(true)

@@ -21,9 +21,7 @@ func openBucket(t *testing.T, nc *nats.Conn, cfg Config) *Bucket {
 	t.Helper()
 	cfg.Logger = logtest.Logger()
 	b, err := Open(t.Context(), nc, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(func() { b.Close(context.Background()) })
 	return b
 }
@@ -65,9 +63,7 @@ func TestReadingEnds(t *testing.T) {
 	js := natstest.JetStream(t, nc)
 	consumers := func() int {
 		stream, err := js.Stream(t.Context(), StreamName)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		return stream.CachedInfo().State.Consumers
 	}
 	for n := uint64(1); n < 4; n++ {
@@ -102,9 +98,7 @@ func notStarted(t *testing.T, nc *nats.Conn, wrap func(jetstream.Stream) jetstre
 	t.Helper()
 	js := natstest.JetStream(t, nc)
 	stream, err := openStream(t.Context(), js, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	if wrap != nil {
 		stream = wrap(stream)
 	}
@@ -120,9 +114,7 @@ func TestReadingTriedAgain(t *testing.T) {
 		s = &unreadable{Stream: stream}
 		return s
 	})
-	if err := b.start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, b.start(t.Context()))
 	t.Cleanup(func() { b.Close(context.Background()) })
 	live(t, b)
 	s.broken.Store(true)

@@ -15,9 +15,7 @@ func streamOf(t *testing.T, nc *nats.Conn) *jetstream.StreamInfo {
 	t.Helper()
 	js := natstest.JetStream(t, nc)
 	stream, err := js.Stream(t.Context(), StreamName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	return stream.CachedInfo()
 }
 

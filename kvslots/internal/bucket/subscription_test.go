@@ -22,9 +22,7 @@ func TestSlowPeer(t *testing.T) {
 	srv := natstest.Start(t, "")
 	b := notStarted(t, srv.Connect(), nil)
 	b.feed.wire = make(chan *nats.Msg, 100)
-	if err := b.start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, b.start(t.Context()))
 	t.Cleanup(func() { b.Close(t.Context()) })
 	other := openBucket(t, srv.Connect(), Config{})
 	live(t, b)
@@ -81,9 +79,7 @@ func TestForgedSequence(t *testing.T) {
 	m := nats.NewMsg(SubjectPrefix + "foreign")
 	m.Header.Set("Nats-Sequence", "7")
 	m.Header.Set("Nats-Time-Stamp", "never")
-	if err := nc.PublishMsg(m); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, nc.PublishMsg(m))
 	natstest.Eventually(t, "the entry is counted", func() bool { return b.Metrics().Foreign == 1 })
 	live(t, b)
 	if n := readings(b); n != 1 {
@@ -106,9 +102,7 @@ func connectAs(t *testing.T, srv *natstest.Server, user string) *nats.Conn {
 func dial(t *testing.T, srv *natstest.Server, options ...nats.Option) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(srv.ClientURL(), append(options, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	return nc
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -28,9 +29,7 @@ func TestIsTooOld(t *testing.T) {
 // The error names the old server and its version, and sends it no request.
 func TestOldServerIsRefused(t *testing.T) {
 	nc, err := nats.Connect(oldServer(t, "2.10.29"), nats.NoReconnect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	defer nc.Close()
 	_, err = Open(t.Context(), nc, Config{Logger: logtest.Logger()})
 	if !errors.Is(err, ErrServerTooOld) || !strings.Contains(err.Error(), `"elder" has version 2.10.29`) {
@@ -43,9 +42,7 @@ func TestOldServerIsRefused(t *testing.T) {
 func oldServer(t *testing.T, version string) (url string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	served := make(chan struct{})
 	t.Cleanup(func() {
 		ln.Close()

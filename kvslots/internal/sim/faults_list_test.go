@@ -7,15 +7,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // TestFaultsAreHeld checks that every fault of the list has a test, and that every
 // listed test exists.
 func TestFaultsAreHeld(t *testing.T) {
 	list, err := os.ReadFile(filepath.Join("testdata", "faults.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	held := map[string]bool{}
 	for line := range strings.Lines(string(list)) {
 		fields := strings.Fields(line)
@@ -49,14 +49,10 @@ func hasTest(t *testing.T, dir, name string) bool {
 func readFiles(t *testing.T, pattern string) (texts []string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		texts = append(texts, string(text))
 	}
 	return texts

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // mutationVariable is the environment variable with the number of the mutation that a
@@ -38,13 +40,9 @@ func writeOverlay(t *testing.T, all []mutation) string {
 	replace := map[string]string{}
 	add := func(file, text string) {
 		original, err := filepath.Abs(filepath.Join("..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		replace[original] = filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
-		if err := os.WriteFile(replace[original], []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, os.WriteFile(replace[original], []byte(text), 0o600))
 	}
 	byFile := map[string][]mutation{}
 	for _, m := range all {
@@ -55,13 +53,9 @@ func writeOverlay(t *testing.T, all []mutation) string {
 		add(filepath.Dir(file)+"/mutated.go", fmt.Sprintf(mutatedFile, filepath.Base(filepath.Dir(file)), mutationVariable))
 	}
 	list, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	overlay := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlay, list, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, os.WriteFile(overlay, list, 0o600))
 	return overlay
 }
 
@@ -76,9 +70,7 @@ func mutateFile(t *testing.T, file string, all []mutation) string {
 	}
 	fset := token.NewFileSet()
 	parsed, err := parser.ParseFile(fset, file, text, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	calls, copies := map[int]string{}, "" // calls by the position before which they stand
 	for _, m := range all {
 		f, changed, err := m.apply(parsed, string(text))

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 const (
@@ -135,9 +137,7 @@ func (m *mutation) dir(t *testing.T) string {
 func readMutations(t *testing.T) (all []mutation) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", mutationsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	for block := range strings.SplitSeq(string(text), "\n\n") {
 		var m mutation
 		fields := map[string]*string{

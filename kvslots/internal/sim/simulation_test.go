@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 var (
@@ -87,31 +89,23 @@ func keep(t *testing.T, p Plan, r Result) {
 		b.WriteString("# " + line)
 	}
 	name := filepath.Join("testdata", *keepFlag+".txt")
-	if err := os.WriteFile(name, []byte(b.String()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, os.WriteFile(name, []byte(b.String()+"\n"), 0o600))
 	t.Logf("kept in %s", name)
 }
 
 // TestScenarios runs scenarios that failed once.
 func TestScenarios(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	for _, name := range names {
 		if base := filepath.Base(name); base == mutationsFile || base == "faults.txt" || base == "open.txt" {
 			continue
 		}
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			p, err := ParsePlan(string(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			runOne(t, p)
 		})
 	}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // TestMain reduces garbage collection: a run allocates much and keeps little (a sweep takes
@@ -43,9 +45,7 @@ func firstSeed(t *testing.T) uint64 {
 		return 1
 	}
 	first, err := strconv.ParseUint(strings.TrimSpace(string(commit))[:8], 16, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	return max(first, 1)
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // newStream creates the directories of a stream with empty blocks.
@@ -15,9 +17,7 @@ func newStream(t *testing.T, sync Syncer, names ...string) *blocks {
 	t.Helper()
 	s := newBlocks(t.TempDir(), sync)
 	for _, name := range []string{msgsDir, keepDir} {
-		if err := os.Mkdir(s.path(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, os.Mkdir(s.path(name), 0o700))
 	}
 	write(t, s.path("meta.inf"), `{"name":"S","storage":"file","num_replicas":1}`)
 	for _, name := range names {
@@ -46,9 +46,7 @@ func TestWriteDuringAFlush(t *testing.T) {
 		return appendTo(f.Name(), "x") // after the flush of what was there
 	}
 	for range 4 {
-		if err := s.flush(); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, s.flush())
 	}
 	if flushes != 3 { // the first is that of the whole stream, which is new
 		t.Errorf("%d flushes, the third of which was due", flushes)
@@ -69,9 +67,7 @@ func appendTo(path, text string) error {
 func TestRemovedBlocksKeepTheirLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStream(t, flushFile, "1.blk", "2.blk", "3.blk")
-		if err := s.flush(); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, s.flush())
 		var onDisk []string // names that may be in msgs after a power cut
 		s.sync = func(f *os.File) error {
 			links, err := listLinks(s.dir)
@@ -90,13 +86,9 @@ func TestRemovedBlocksKeepTheirLinks(t *testing.T) {
 			var err error
 			onDisk, err = listNames(s.path(msgsDir)) // the kernel writes names at any time
 			err = errors.Join(err, os.Remove(filepath.Join(s.path(msgsDir), name)), s.flush(), s.drop(reportTime))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, err)
 			time.Sleep(reportTime)
-			if err := s.drop(reportTime); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, s.drop(reportTime))
 		}
 		if links, err := listLinks(s.dir); err != nil || len(links) != 1 {
 			t.Errorf("links %v, %v are left", links, err)

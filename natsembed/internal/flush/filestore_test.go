@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // The Flusher relies on undocumented behaviour of nats-server, which these lines show.
@@ -88,9 +90,7 @@ func serverSource(t *testing.T, name string) string {
 		t.Fatalf("go list: %v", err)
 	}
 	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	return string(data)
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,9 +23,7 @@ func TestLinkOutlastsTheReport(t *testing.T) {
 		d := NewDir(t.TempDir(), "A", nil)
 		stream := filepath.Join(d.streams, "S")
 		block := filepath.Join(stream, msgsDir, "1.blk")
-		if err := os.MkdirAll(filepath.Dir(block), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, os.MkdirAll(filepath.Dir(block), 0o700))
 		write(t, filepath.Join(stream, "meta.inf"), `{"name":"S","storage":"file","num_replicas":1}`)
 		write(t, block, "old")
 		var report atomic.Pointer[error]
@@ -33,19 +33,13 @@ func TestLinkOutlastsTheReport(t *testing.T) {
 			}
 			return nil
 		}, func(error) {}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		defer f.Close()
 		write(t, block+".new", "new")
-		if err := os.Rename(block+".new", block); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, os.Rename(block+".new", block))
 		done := make(chan error, 1)
 		f.Durable(func(err error) { done <- err })
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, <-done)
 		synctest.Wait()
 		reported := error(syscall.EIO)
 		report.Store(&reported)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 // putBack restores each block from its earliest link, the only one that is sure to
@@ -35,9 +37,7 @@ func TestPutBack(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, name := range []string{msgsDir, keepDir} {
-				if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 			}
 			block := filepath.Join(dir, msgsDir, "7.blk")
 			for name, content := range c.links {
@@ -46,16 +46,12 @@ func TestPutBack(t *testing.T) {
 			switch {
 			case c.block == "":
 			case c.block[0] == '=':
-				if err := os.Link(filepath.Join(dir, keepDir, c.block[1:]), block); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, os.Link(filepath.Join(dir, keepDir, c.block[1:]), block))
 			default:
 				write(t, block, c.block)
 			}
 			for range 2 { // it may be interrupted, and called again
-				if err := putBack(dir, flushFile); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, putBack(dir, flushFile))
 			}
 			if got, err := os.ReadFile(block); err != nil || string(got) != c.want {
 				t.Errorf("block is %q, %v, want %q", got, err, c.want)
@@ -75,30 +71,20 @@ func testLinksAreDroppedInOrder(t *testing.T) {
 	names := []string{"9.blk", "10.blk", "11.blk", "100.blk"}
 	s := newStream(t, flushFile, names...)
 	list := func() (links []link) {
-		if err := s.list(); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, s.list())
 		links, err := listLinks(s.dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		return links
 	}
 	links := list()
 	for _, name := range names {
-		if err := os.Remove(filepath.Join(s.path(msgsDir), name)); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, os.Remove(filepath.Join(s.path(msgsDir), name)))
 	}
 	// A directory cannot be removed like a link.
 	obstacle := filepath.Join(s.path(keepDir), links[2].String())
-	if err := errors.Join(os.Remove(obstacle), os.MkdirAll(filepath.Join(obstacle, "x"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(os.Remove(obstacle), os.MkdirAll(filepath.Join(obstacle, "x"), 0o700)))
 	list()
-	if err := s.drop(reportTime); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, s.drop(reportTime))
 	if left := list(); !slices.Equal(left, links) {
 		t.Errorf("%v are left at once of %v", left, links)
 	}
@@ -113,9 +99,7 @@ func testLinksAreDroppedInOrder(t *testing.T) {
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 func FuzzParseLink(f *testing.F) {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
 func TestWatchReportsChangedNames(t *testing.T) {
@@ -57,9 +59,7 @@ func TestWatchReportsAnOverflow(t *testing.T) {
 	w.add(dir)
 	for i := range 20_000 {
 		path := filepath.Join(dir, fmt.Sprint(i))
-		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Remove(path)); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, errors.Join(os.WriteFile(path, nil, 0o600), os.Remove(path)))
 	}
 	if !w.changed() {
 		t.Error("no change is reported")

@@ -82,9 +82,7 @@ func feedConns(t *testing.T, replicas int) (conns []*nats.Conn) {
 func leaderOf(t *testing.T, r *realStream) string {
 	t.Helper()
 	i, err := r.stream.Info(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	if i.Cluster == nil {
 		return ""
 	}
@@ -97,9 +95,7 @@ func TestFeedHeaders(t *testing.T) {
 	nc := natstest.Start(t, "").Connect()
 	real := createReal(t, nc, withFeed(realConfig(feedStream, 1, 1000, time.Hour)))
 	feed, err := nc.SubscribeSync(feedPrefix + ">")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	write := expecting(put("a.b", "1s"), 0)
 	write.Header.Other = map[string]string{headerAuthor: "7", "Test-Other": "8"}
 	purge := purgeOf("a.b", 1001, "90s")
@@ -128,9 +124,7 @@ func TestFeedHeaders(t *testing.T) {
 			}
 		}
 		m, err := feed.NextMsg(answerTimeout)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		for name, values := range want.headers {
 			if got := m.Header.Values(name); !slices.Equal(got, values) {
 				t.Errorf("%s is %q, not %q", name, got, values)
@@ -143,9 +137,7 @@ func TestFeedHeaders(t *testing.T) {
 			t.Errorf("has the reply subject %q", m.Reply)
 		}
 		e, err := parseFeed(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		got, err := real.stream.GetMsg(t.Context(), e.Sequence)
 		if err != nil {
 			continue // expired or overwritten meanwhile
@@ -211,9 +203,7 @@ func TestFeedDoesNotShow(t *testing.T) {
 	real.publish(put("a", ""))
 	real.publish(purgeOf("b", 0, "1s"))
 	eventually(t, "b to expire", func() bool { return len(real.all()) == 1 }, func() string { return "" })
-	if err := real.stream.Purge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, real.stream.Purge(t.Context()))
 	if got := real.publish(expecting(put("a", ""), 0)).Sequence; got != 3 {
 		t.Errorf("wrote %d, not 3", got)
 	}

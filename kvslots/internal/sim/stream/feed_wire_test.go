@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
 
@@ -97,14 +98,10 @@ func openWire(t testing.TB, nc *nats.Conn, seed uint64) *wire {
 	var subs []*nats.Subscription
 	for _, subject := range []string{feedPrefix + ">", w.replies + "*"} {
 		sub, err := nc.ChanSubscribe(subject, w.in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		subs = append(subs, sub)
 	}
-	if err := nc.FlushTimeout(answerTimeout); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, nc.FlushTimeout(answerTimeout))
 	var all sync.WaitGroup
 	stop := make(chan struct{})
 	all.Go(func() {

@@ -53,9 +53,7 @@ func createReal(t testing.TB, nc *nats.Conn, cfg jetstream.StreamConfig) *realSt
 	t.Helper()
 	js := natstest.JetStream(t, nc, jetstream.WithDefaultTimeout(answerTimeout))
 	s, err := js.CreateStream(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	return &realStream{t: t, nc: nc, stream: s, name: cfg.Name}
 }
 
@@ -64,9 +62,7 @@ func openReal(t testing.TB, nc *nats.Conn, name string) *realStream {
 	t.Helper()
 	js := natstest.JetStream(t, nc, jetstream.WithDefaultTimeout(answerTimeout))
 	s, err := js.Stream(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	return &realStream{t: t, nc: nc, stream: s, name: name}
 }
 

@@ -25,15 +25,11 @@ func TestServerErasesAcknowledgedWrite(t *testing.T) {
 	nc := natstest.Start(t, "").Connect()
 	real := createReal(t, nc, realConfig("KV_erased", 1, 1, time.Minute))
 	renewals, err := nc.SubscribeSync(nc.NewInbox())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	send := func(m stream.Message, reply string) {
 		msg := real.message(m)
 		msg.Reply = reply
-		if err := nc.PublishMsg(msg); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, nc.PublishMsg(msg))
 	}
 	began := time.Now()
 	for tick := range 1000 + late + ticks {
@@ -50,9 +46,7 @@ func TestServerErasesAcknowledgedWrite(t *testing.T) {
 	acked := map[uint64]bool{}
 	for range perTick * ticks {
 		m, err := renewals.NextMsg(answerTimeout)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, err)
 		acked[parseAck(t, m).Sequence] = true
 	}
 	delete(acked, 0)
@@ -100,22 +94,16 @@ func TestServerRefusesWriteInFlight(t *testing.T) {
 	real.nc = leader
 	inbox := leader.NewInbox()
 	answers, err := leader.SubscribeSync(inbox)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	for n := range 1000 {
 		for range 2 {
 			m := real.message(expecting(put(fmt.Sprint("k.", n), ""), 0))
 			m.Reply = inbox
-			if err := leader.PublishMsg(m); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, leader.PublishMsg(m))
 		}
 		for range 2 {
 			m, err := answers.NextMsg(answerTimeout)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, err)
 			if a := parseAck(t, m); a.Code == stream.CodeInFlight {
 				if want := (stream.Ack{Code: stream.CodeInFlight, Description: "wrong last sequence"}); a != want {
 					t.Errorf("server %+v, model %+v", a, want)

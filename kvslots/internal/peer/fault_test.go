@@ -96,7 +96,7 @@ func constant(t *testing.T, few, many int, prepare func(h *harness, n int) func(
 
 // A hand-over took 4.9 ms with 4,000 waiters: each event looked at all of them.
 func TestFault12HandOverInLongLine(t *testing.T) {
-	constant(t, 200, 4000, func(h *harness, n int) func() {
+	constant(t, 100, 2000, func(h *harness, n int) func() {
 		pool := h.newPool(1)
 		held := h.borrow(pool, 0)
 		h.must(held)
@@ -161,7 +161,7 @@ func TestFault12ManyJoin(t *testing.T) {
 // Each wake-up walked all pools that had been used: 297 ms in one Apply at 32,000
 // pools.
 func TestFault12ManyIdlePools(t *testing.T) {
-	constant(t, 100, 32_000, func(h *harness, n int) func() {
+	constant(t, 100, 4000, func(h *harness, n int) func() {
 		for i := range n {
 			b := h.borrow(h.newPool(1), 0)
 			if i%10 == 0 { // all of them take too long to prepare

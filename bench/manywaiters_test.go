@@ -23,11 +23,15 @@ type busyAPI struct {
 
 var errBusy = errors.New("too many requests at once")
 
-func (b *busyAPI) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error) {
-	if wait > 0 && b.refusals.Add(-1) >= 0 {
+func (b *busyAPI) Borrow(ctx context.Context, pool uuid.UUID, opts ...kvslots.Option) (*kvslots.Lease, error) {
+	var o kvslots.Options
+	if err := o.Apply(opts); err != nil {
+		return nil, err
+	}
+	if _, wait := o.Times(); wait > 0 && b.refusals.Add(-1) >= 0 {
 		return nil, errBusy
 	}
-	return b.Service.Borrow(ctx, pool, ttl, wait, opts...)
+	return b.Service.Borrow(ctx, pool, opts...)
 }
 
 // Waiters that are refused ask again, until all of them stand in the line.

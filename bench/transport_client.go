@@ -70,7 +70,7 @@ func (p *clientPools) register(ctx context.Context, slots int) error {
 }
 
 func (p *clientPools) Take(ctx context.Context, _, pool int, ttl, wait time.Duration) (Held, error) {
-	lease, err := p.api.Borrow(ctx, p.ids[pool], ttl, wait)
+	lease, err := p.api.Borrow(ctx, p.ids[pool], kvslots.WithFixedTTL(ttl), kvslots.WithWait(wait))
 	if err != nil {
 		return Held{}, err
 	}
@@ -145,7 +145,7 @@ func (n *clientNames) resource(pool int) kvslots.Resource {
 }
 
 func (n *clientNames) Take(ctx context.Context, client, pool int, ttl, wait time.Duration) (Held, error) {
-	grant, err := n.api.Acquire(ctx, n.sessions[client], n.resource(pool), ttl, wait)
+	grant, err := n.api.Acquire(ctx, n.sessions[client], n.resource(pool), kvslots.WithTTL(ttl), kvslots.WithWait(wait))
 	return Held{token: grant.Token, Ends: time.Now().Add(grant.TTL)}, err
 }
 

@@ -91,14 +91,14 @@ func stackBytes() int {
 // deepStore is a Store with 512 bytes more on the stack.
 type deepStore struct{ *kvslots.Store }
 
-func (s deepStore) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error) {
+func (s deepStore) Borrow(ctx context.Context, pool uuid.UUID, opts ...kvslots.Option) (*kvslots.Lease, error) {
 	var margin [512]byte
 	defer runtime.KeepAlive(&margin)
-	return s.Store.Borrow(ctx, pool, ttl, wait, opts...)
+	return s.Store.Borrow(ctx, pool, opts...)
 }
 
-func (s deepStore) Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration, opts ...kvslots.Option) (kvslots.Grant, error) {
+func (s deepStore) Acquire(ctx context.Context, session string, r kvslots.Resource, opts ...kvslots.Option) (kvslots.Grant, error) {
 	var margin [512]byte
 	defer runtime.KeepAlive(&margin)
-	return s.Store.Acquire(ctx, session, r, ttl, wait, opts...)
+	return s.Store.Acquire(ctx, session, r, opts...)
 }

@@ -4,34 +4,37 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
 // BorrowAll borrows a slot of each pool: all, or none. It takes them in the order of the pools'
 // ids, whatever the order of pools, so that no two callers of BorrowAll wait for each other.
-// wait is for all together. While it waits for one slot, it renews the leases of the others; it
+// WithWait is for all together. While it waits for one slot, it renews the leases of the others; it
 // returns them in the order of pools.
 //
 // The errors are those of Store.Borrow, Lease.Err if a lease was lost meanwhile, and a
 // *RangeError for a pool that is given twice. A slot that cannot be returned after an error is
 // free when its lease ends.
-func BorrowAll(ctx context.Context, at Service, pools []uuid.UUID, ttl, wait time.Duration, opts ...Option) ([]*Lease, error) {
+func BorrowAll(ctx context.Context, at Service, pools []uuid.UUID, opts ...Option) ([]*Lease, error) {
 	ordered := slices.SortedFunc(slices.Values(pools), func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
 	if len(slices.Compact(slices.Clone(ordered))) < len(pools) {
 		return nil, &RangeError{"pools", "different from each other"}
 	}
-	if err := CheckTimes(ttl, wait); err != nil {
+	var o Options
+	if err := o.Apply(opts); err != nil {
 		return nil, err
 	}
-	until := time.Now().Add(wait)
+	ttl, wait := o.Times()
+	until := clock.Now() + wait
 	leases := make([]*Lease, len(pools))
 	var held []*Lease
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	for _, pool := range ordered {
-		lease, err := at.Borrow(waiting, pool, ttl, max(time.Until(until), 0), opts...)
+		lease, err := at.Borrow(waiting, pool, slices.Concat(opts, []Option{WithTTL(ttl), WithWait(max(until-clock.Now(), 0))})...)
 		if err == nil {
 			held = append(held, lease)
 			err = context.Cause(waiting)
@@ -42,7 +45,9 @@ func BorrowAll(ctx context.Context, at Service, pools []uuid.UUID, ttl, wait tim
 			}
 			return nil, err
 		}
-		defer lease.KeepAlive(ctx)()
+		if o.Fixed {
+			defer lease.unkeep()
+		}
 		defer context.AfterFunc(lease.kept(), func() { cancel(lease.Err()) })()
 		leases[slices.Index(pools, pool)] = lease
 	}

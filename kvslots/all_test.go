@@ -28,7 +28,7 @@ func TestBorrowAllNeverDeadlocks(t *testing.T) {
 		rand.Shuffle(len(wanted), func(i, j int) { wanted[i], wanted[j] = wanted[j], wanted[i] })
 		wanted = wanted[:2+i%3]
 		jobs.Go(func() {
-			leases, err := BorrowAll(t.Context(), s, wanted, 10*time.Minute, 5*time.Minute)
+			leases, err := BorrowAll(t.Context(), s, wanted, WithFixedTTL(10*time.Minute), WithWait(5*time.Minute))
 			if err != nil || len(leases) != len(wanted) {
 				t.Errorf("%d leases, %v", len(leases), err)
 			}
@@ -51,14 +51,14 @@ func TestBorrowAllOrNothing(t *testing.T) {
 		}
 	}
 	for _, pools := range [][]uuid.UUID{{free, taken}, {taken, free}} {
-		if _, err := BorrowAll(t.Context(), s, pools, time.Minute, 0); !errors.Is(err, ErrNoSlot) {
+		if _, err := BorrowAll(t.Context(), s, pools, WithFixedTTL(time.Minute), WithWait(0)); !errors.Is(err, ErrNoSlot) {
 			t.Errorf("got %v", err)
 		}
 		if state, err := s.Inspect(t.Context(), free); err != nil || state.InUse != 0 {
 			t.Errorf("%+v, %v", state, err)
 		}
 	}
-	if _, err := BorrowAll(t.Context(), s, []uuid.UUID{free, free}, time.Minute, 0); err == nil {
+	if _, err := BorrowAll(t.Context(), s, []uuid.UUID{free, free}, WithFixedTTL(time.Minute), WithWait(0)); err == nil {
 		t.Error("a pool was given twice")
 	}
 }
@@ -77,12 +77,12 @@ func TestBorrowAllRenews(t *testing.T) {
 	var err error
 	var all sync.WaitGroup
 	all.Go(func() {
-		leases, err = BorrowAll(t.Context(), s, []uuid.UUID{last, first}, 2*time.Second, time.Minute)
+		leases, err = BorrowAll(t.Context(), s, []uuid.UUID{last, first}, WithFixedTTL(2*time.Second), WithWait(time.Minute))
 	})
-	if _, err := s.Borrow(t.Context(), last, time.Second, 4*time.Second); !errors.Is(err, ErrNoSlot) { // twice the ttl
+	if _, err := s.Borrow(t.Context(), last, WithFixedTTL(time.Second), WithWait(4*time.Second)); !errors.Is(err, ErrNoSlot) { // twice the ttl
 		t.Errorf("got %v", err)
 	}
-	if _, err := s.Borrow(t.Context(), first, time.Second, 0); !errors.Is(err, ErrNoSlot) {
+	if _, err := s.Borrow(t.Context(), first, WithFixedTTL(time.Second), WithWait(0)); !errors.Is(err, ErrNoSlot) {
 		t.Errorf("the first was not held: %v", err)
 	}
 	if _, err := s.Register(t.Context(), last, 1); err != nil {

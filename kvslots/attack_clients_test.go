@@ -167,7 +167,7 @@ func (j *job) ask(c call) bool {
 	}
 	during := &period{from: time.Now()}
 	j.pool.use(during)
-	l, err := c.store.Borrow(ctx, j.pool.id, j.ttl, j.wait, j.options...)
+	l, err := c.store.Borrow(ctx, j.pool.id, append([]Option{WithFixedTTL(j.ttl), WithWait(j.wait)}, j.options...)...)
 	answered := time.Now()
 	j.count("borrow", during.from, j.wait, err)
 	if err != nil {

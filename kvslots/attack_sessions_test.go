@@ -38,7 +38,7 @@ func (a *attack) enqueuers(r *rand.Rand) {
 func (a *attack) enqueue(session string, on Resource, r *rand.Rand) {
 	ttl := []time.Duration{3 * time.Second, 600 * time.Second}[r.IntN(2)]
 	store, began := a.any(r), time.Now()
-	g, acquired, err := store.Enqueue(a.t.Context(), session, on, ttl)
+	g, acquired, err := store.Enqueue(a.t.Context(), session, on, WithTTL(ttl))
 	if !a.count("enqueue", began, 0, err) {
 		return
 	}

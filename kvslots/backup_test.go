@@ -93,13 +93,13 @@ func fillBucket(t testing.TB, s *Store) filled {
 	fatal(err)
 	f.idle, _, err = s.CreateSession(t.Context(), WithIdle(time.Minute))
 	fatal(err)
-	f.grant, err = s.Acquire(t.Context(), f.session, f.lock, time.Minute, 0)
+	f.grant, err = s.Acquire(t.Context(), f.session, f.lock, WithTTL(time.Minute), WithWait(0))
 	fatal(err)
-	_, acquired, err := s.Enqueue(t.Context(), f.session, f.enqueued, time.Minute)
+	_, acquired, err := s.Enqueue(t.Context(), f.session, f.enqueued, WithTTL(time.Minute))
 	if err != nil || !acquired {
 		t.Fatal(acquired, err)
 	}
-	f.owned, err = s.LockOwned(t.Context(), "owned", "me", time.Minute, 0)
+	f.owned, err = s.LockOwned(t.Context(), "owned", "me", WithTTL(time.Minute), WithWait(0))
 	fatal(err)
 	return f
 }
@@ -130,7 +130,7 @@ func (f filled) check(t testing.TB, s *Store) {
 			t.Errorf("session: %v", err)
 		}
 	}
-	if _, err := s.Acquire(t.Context(), f.idle, f.lock, time.Minute, 0); !errors.Is(err, ErrNoSlot) {
+	if _, err := s.Acquire(t.Context(), f.idle, f.lock, WithTTL(time.Minute), WithWait(0)); !errors.Is(err, ErrNoSlot) {
 		t.Errorf("the lock is held: %v", err)
 	}
 	if _, err := s.Extend(t.Context(), f.session, f.lock, f.grant.Token, time.Minute); err != nil {
@@ -164,7 +164,7 @@ func TestRestoreUnderPeers(t *testing.T) {
 		s := peers[i%2]
 		workers.Go(func() {
 			for load.Err() == nil {
-				l, err := s.Borrow(load, busy, 5*time.Second, time.Second)
+				l, err := s.Borrow(load, busy, WithFixedTTL(5*time.Second), WithWait(time.Second))
 				if err != nil {
 					continue
 				}
@@ -209,7 +209,9 @@ func TestRestoreUnderPeers(t *testing.T) {
 		t.Errorf("restored %+v", restored)
 	}
 	f.check(t, others[1])
-	l := untilServed(t, func() (*Lease, error) { return others[0].Borrow(t.Context(), f.pool, time.Minute, 0) })
+	l := untilServed(t, func() (*Lease, error) {
+		return others[0].Borrow(t.Context(), f.pool, WithFixedTTL(time.Minute), WithWait(0))
+	})
 	if l.Fence() <= highest.Load() {
 		t.Errorf("fence %d after %d", l.Fence(), highest.Load())
 	}
@@ -222,7 +224,7 @@ func TestRestoredLeaseEnds(t *testing.T) {
 	s := openPeers(t, srv, 1)[0]
 	pool := newPool(t, s, 1)
 	asked := time.Now()
-	lease, err := s.Borrow(t.Context(), pool, 5*time.Second, 0)
+	lease, err := s.Borrow(t.Context(), pool, WithFixedTTL(5*time.Second), WithWait(0))
 	natstest.Must(t, err)
 	answered := time.Now()
 	file := mustBackup(t, srv.Connect())
@@ -240,7 +242,7 @@ func TestRestoredLeaseEnds(t *testing.T) {
 		t.Errorf("the lease ends %v after the time that its holder knows; restored in %v", late, took)
 	}
 	fresh := openPeers(t, srv, 1)[0]
-	next, err := fresh.Borrow(t.Context(), pool, time.Minute, time.Minute)
+	next, err := fresh.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
 	if err != nil || next.Fence() <= lease.Fence() || time.Now().Before(lease.ExpiresAt()) {
 		t.Errorf("lent %+v, %v at %v; the lease ends at %v", next, err, time.Now(), lease.ExpiresAt())
 	}

@@ -37,16 +37,16 @@ func TestCaps(t *testing.T) {
 	}{
 		{"locks acquired", Config{MaxLocks: 10}, ErrMaxLocks, 10, func(ctx context.Context, s *Store, session string, i int) (func() error, error) {
 			r := Lock(fmt.Sprint("l", i))
-			g, err := s.Acquire(ctx, session, r, time.Minute, 0)
+			g, err := s.Acquire(ctx, session, r, WithTTL(time.Minute), WithWait(0))
 			return func() error { return s.Release(ctx, session, r, g.Token) }, err
 		}},
 		{"locks enqueued", Config{MaxLocks: 10}, ErrMaxLocks, 10, func(ctx context.Context, s *Store, session string, i int) (func() error, error) {
 			r := Semaphore(fmt.Sprint("l", i), 5)
-			g, _, err := s.Enqueue(ctx, session, r, time.Minute)
+			g, _, err := s.Enqueue(ctx, session, r, WithTTL(time.Minute))
 			return func() error { return s.Release(ctx, session, r, g.Token) }, err
 		}},
 		{"waiters enqueued", Config{MaxWaiters: 7}, ErrMaxWaiters, 7, func(ctx context.Context, s *Store, session string, _ int) (func() error, error) {
-			_, _, err := s.Enqueue(ctx, session, Lock("held"), time.Minute)
+			_, _, err := s.Enqueue(ctx, session, Lock("held"), WithTTL(time.Minute))
 			return func() error {
 				if _, err := s.Wait(ctx, session, Lock("held"), 0); !errors.Is(err, ErrNoSlot) {
 					return fmt.Errorf("left the line with %w", err)
@@ -58,7 +58,7 @@ func TestCaps(t *testing.T) {
 			ctx, cancel := context.WithCancel(ctx)
 			left := make(chan error, 1)
 			go func() {
-				_, err := s.Acquire(ctx, session, Lock("held"), time.Minute, time.Minute)
+				_, err := s.Acquire(ctx, session, Lock("held"), WithTTL(time.Minute), WithWait(time.Minute))
 				left <- err
 			}()
 			leave := func() error {
@@ -90,15 +90,15 @@ func TestCaps(t *testing.T) {
 		{"locks of one session", Config{MaxLocksPerSession: 8}, ErrMaxLocksPerSession, 8, func(ctx context.Context, s *Store, session string, i int) (func() error, error) {
 			one, _ := ctx.Value(oneSession{}).(string)
 			r := Lock(fmt.Sprint("l", i))
-			g, err := s.Acquire(ctx, one, r, time.Minute, 0)
+			g, err := s.Acquire(ctx, one, r, WithTTL(time.Minute), WithWait(0))
 			return func() error { return s.Release(ctx, one, r, g.Token) }, err
 		}},
 		{"locks of one origin", Config{MaxLocksPerOrigin: 8}, ErrMaxLocksPerOrigin, 8, func(ctx context.Context, s *Store, session string, i int) (func() error, error) {
 			if i%2 == 0 {
-				lock, err := s.LockOwned(ctx, fmt.Sprint("l", i), "me", time.Minute, 0, WithOrigin("here"))
+				lock, err := s.LockOwned(ctx, fmt.Sprint("l", i), "me", WithTTL(time.Minute), WithWait(0), WithOrigin("here"))
 				return func() error { _, err := s.UnlockOwned(ctx, lock); return err }, err
 			}
-			g, _, err := s.Enqueue(ctx, session, Lock(fmt.Sprint("l", i)), time.Minute)
+			g, _, err := s.Enqueue(ctx, session, Lock(fmt.Sprint("l", i)), WithTTL(time.Minute))
 			return func() error { return s.Release(ctx, session, Lock(fmt.Sprint("l", i)), g.Token) }, err
 		}},
 	} {
@@ -170,27 +170,27 @@ func TestShares(t *testing.T) {
 	here, too, there, nowhere := sessions[0], sessions[1], sessions[2], sessions[3]
 	mustHold(t, s, there, Lock("busy"))
 	one := mustHold(t, s, here, Lock("one"))
-	if _, acquired, err := s.Enqueue(t.Context(), here, Lock("busy"), time.Minute); acquired || err != nil {
+	if _, acquired, err := s.Enqueue(t.Context(), here, Lock("busy"), WithTTL(time.Minute)); acquired || err != nil {
 		t.Fatal(acquired, err)
 	}
-	_, err = s.Acquire(t.Context(), here, Lock("free"), time.Minute, time.Minute)
+	_, err = s.Acquire(t.Context(), here, Lock("free"), WithTTL(time.Minute), WithWait(time.Minute))
 	wantErr(t, err, ErrMaxLocksPerSession)
-	_, _, err = s.Enqueue(t.Context(), here, Semaphore("free", 2), time.Minute)
+	_, _, err = s.Enqueue(t.Context(), here, Semaphore("free", 2), WithTTL(time.Minute))
 	wantErr(t, err, ErrMaxLocksPerSession)
-	_, err = s.Acquire(t.Context(), here, Lock("one"), time.Minute, 0) // a further place in a line of its own
+	_, err = s.Acquire(t.Context(), here, Lock("one"), WithTTL(time.Minute), WithWait(0)) // a further place in a line of its own
 	wantErr(t, err, ErrNoSlot)
 	for range 5 { // one name
 		mustHold(t, s, too, Semaphore("two", 5))
 	}
-	_, err = s.Acquire(t.Context(), too, Lock("free"), time.Minute, 0)
+	_, err = s.Acquire(t.Context(), too, Lock("free"), WithTTL(time.Minute), WithWait(0))
 	wantErr(t, err, ErrMaxLocksPerOrigin)
-	_, err = s.LockOwned(t.Context(), "free", "me", time.Minute, time.Minute, WithOrigin("here"))
+	_, err = s.LockOwned(t.Context(), "free", "me", WithTTL(time.Minute), WithWait(time.Minute), WithOrigin("here"))
 	wantErr(t, err, ErrMaxLocksPerOrigin)
 	mustLetGo(t, s, here, Lock("one"), one)
-	if _, err := s.LockOwned(t.Context(), "free", "me", time.Minute, 0, WithOrigin("here")); err != nil {
+	if _, err := s.LockOwned(t.Context(), "free", "me", WithTTL(time.Minute), WithWait(0), WithOrigin("here")); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Acquire(t.Context(), here, Lock("free"), time.Minute, 0)
+	_, err = s.Acquire(t.Context(), here, Lock("free"), WithTTL(time.Minute), WithWait(0))
 	wantErr(t, err, ErrMaxLocksPerOrigin)
 	mustHold(t, s, there, Lock("free"))
 	for i := range 2 { // no origin has no share, a session has
@@ -198,7 +198,7 @@ func TestShares(t *testing.T) {
 	}
 	endAll(t, s, sessions...)
 	mustHold(t, s, newSession(t, s, time.Minute), Lock("free"))
-	if _, err := s.LockOwned(t.Context(), "another", "me", time.Minute, 0, WithOrigin("here")); err != nil {
+	if _, err := s.LockOwned(t.Context(), "another", "me", WithTTL(time.Minute), WithWait(0), WithOrigin("here")); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -222,20 +222,20 @@ func TestCapsLetPass(t *testing.T) {
 	// sessions that share a name.
 	one := mustHold(t, s, sessions[0], Semaphore("k", 2))
 	mustHold(t, s, sessions[1], Semaphore("k", 2))
-	_, err = s.Acquire(t.Context(), sessions[2], Semaphore("k", 2), time.Minute, 0)
+	_, err = s.Acquire(t.Context(), sessions[2], Semaphore("k", 2), WithTTL(time.Minute), WithWait(0))
 	wantErr(t, err, ErrNoSlot)
-	if _, acquired, err := s.Enqueue(t.Context(), sessions[2], Semaphore("k", 2), time.Minute); acquired || err != nil {
+	if _, acquired, err := s.Enqueue(t.Context(), sessions[2], Semaphore("k", 2), WithTTL(time.Minute)); acquired || err != nil {
 		t.Fatal(acquired, err)
 	}
-	_, _, err = s.Enqueue(t.Context(), sessions[3], Semaphore("k", 2), time.Minute)
+	_, _, err = s.Enqueue(t.Context(), sessions[3], Semaphore("k", 2), WithTTL(time.Minute))
 	wantErr(t, err, ErrMaxWaiters)
-	_, err = s.Acquire(t.Context(), sessions[3], Lock("other"), time.Minute, time.Minute)
+	_, err = s.Acquire(t.Context(), sessions[3], Lock("other"), WithTTL(time.Minute), WithWait(time.Minute))
 	wantErr(t, err, ErrMaxLocks)
 	mustLetGo(t, s, sessions[0], Semaphore("k", 2), one)
 	if _, err := s.Wait(t.Context(), sessions[2], Semaphore("k", 2), time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if _, acquired, err := s.Enqueue(t.Context(), sessions[3], Semaphore("k", 2), time.Minute); acquired || err != nil {
+	if _, acquired, err := s.Enqueue(t.Context(), sessions[3], Semaphore("k", 2), WithTTL(time.Minute)); acquired || err != nil {
 		t.Fatal(acquired, err)
 	}
 	endAll(t, s, sessions...)

@@ -25,7 +25,7 @@ func TestWhatClientsCanHaveWritten(t *testing.T) {
 		MaxTombstones: 6 * share,
 	}
 	lock := func(ctx context.Context, s *Store, i int) (*OwnedLock, error) {
-		return s.LockOwned(ctx, fmt.Sprint("flood-", i), "flooder", time.Minute, 0, WithOrigin("flooder"))
+		return s.LockOwned(ctx, fmt.Sprint("flood-", i), "flooder", WithTTL(time.Minute), WithWait(0), WithOrigin("flooder"))
 	}
 	register := func(ctx context.Context, s *Store) (uuid.UUID, error) {
 		pool := uuid.New()
@@ -94,7 +94,7 @@ func TestWhatClientsCanHaveWritten(t *testing.T) {
 			return func(ctx context.Context, s *Store, i int) error {
 				err := one(ctx, s, &id)
 				if err == nil {
-					_, _, err = s.Enqueue(ctx, id, Semaphore(fmt.Sprint("flood-", i), 5), time.Minute)
+					_, _, err = s.Enqueue(ctx, id, Semaphore(fmt.Sprint("flood-", i), 5), WithTTL(time.Minute))
 				}
 				return err
 			}
@@ -116,7 +116,7 @@ func TestWhatClientsCanHaveWritten(t *testing.T) {
 			return func(ctx context.Context, s *Store, _ int) error {
 				err := one(ctx, s, &id)
 				if err == nil {
-					_, err = s.Acquire(ctx, id, Semaphore("flood", share), time.Minute, 0)
+					_, err = s.Acquire(ctx, id, Semaphore("flood", share), WithTTL(time.Minute), WithWait(0))
 				}
 				return err
 			}
@@ -128,7 +128,7 @@ func TestWhatClientsCanHaveWritten(t *testing.T) {
 					id, _, err = s.CreateSession(ctx, WithIdle(time.Minute))
 				}
 				if err == nil {
-					_, _, err = s.Enqueue(ctx, id, Lock("flood"), time.Minute)
+					_, _, err = s.Enqueue(ctx, id, Lock("flood"), WithTTL(time.Minute))
 				}
 				return err
 			}
@@ -180,15 +180,15 @@ func served(t *testing.T, s *Store, origin string) (end func()) {
 	}
 	_, err := s.Register(ctx, pool, 2, from)
 	must(err)
-	lease, err := s.Borrow(ctx, pool, time.Minute, 0)
+	lease, err := s.Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0))
 	must(err)
 	_, err = s.TakeOut(ctx, ByID(pool), OutOfService{Position: 1}, from)
 	must(err)
 	id, _, err := s.CreateSession(ctx, from, WithIdle(time.Minute))
 	must(err)
-	grant, err := s.Acquire(ctx, id, Lock(name), time.Minute, 0)
+	grant, err := s.Acquire(ctx, id, Lock(name), WithTTL(time.Minute), WithWait(0))
 	must(err)
-	owned, err := s.LockOwned(ctx, name, origin, time.Minute, 0, from)
+	owned, err := s.LockOwned(ctx, name, origin, WithTTL(time.Minute), WithWait(0), from)
 	must(err)
 	return func() {
 		t.Helper()

@@ -61,7 +61,7 @@ func (s *cutSoak) probe(store *cutStore) {
 		all.Go(func() {
 			defer func() { <-running }()
 			began := time.Now()
-			l, err := store.Borrow(s.t.Context(), s.probes, 30*time.Second, 0)
+			l, err := store.Borrow(s.t.Context(), s.probes, WithFixedTTL(30*time.Second), WithWait(0))
 			if !s.count("probe", began, 0, err) {
 				return
 			}
@@ -103,7 +103,7 @@ func (s *cutSoak) borrower(store *cutStore, r *rand.Rand) {
 	for s.pause(s.stop, time.Duration(r.IntN(40))*time.Millisecond) {
 		i, wait, ttl := r.IntN(len(s.pools)), time.Duration(r.IntN(3000))*time.Millisecond, time.Duration(2+r.IntN(inSoak(3, 30)))*time.Second
 		began := time.Now()
-		l, err := store.Borrow(s.t.Context(), s.pools[i], ttl, wait)
+		l, err := store.Borrow(s.t.Context(), s.pools[i], WithFixedTTL(ttl), WithWait(wait))
 		if !s.count("borrow", began, wait, err) {
 			continue
 		}
@@ -174,7 +174,7 @@ func (s *cutSoak) locker(store *cutStore, r *rand.Rand) {
 func (s *cutSoak) lock(store *cutStore, session string, r *rand.Rand) error {
 	name := fmt.Sprint("lock-", r.IntN(3))
 	wait, began := time.Duration(r.IntN(2000))*time.Millisecond, time.Now()
-	g, err := store.Acquire(s.t.Context(), session, Lock(name), 2*time.Second+time.Duration(r.IntN(20))*time.Second, wait)
+	g, err := store.Acquire(s.t.Context(), session, Lock(name), WithTTL(2*time.Second+time.Duration(r.IntN(20))*time.Second), WithWait(wait))
 	if !s.count("acquire", began, wait, err) {
 		if errors.Is(err, ErrSessionGone) {
 			s.ledger.Fail("a session is gone at %s by %s", timeOfDay(time.Now()), store.name)

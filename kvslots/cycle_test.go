@@ -16,7 +16,7 @@ func BenchmarkCycle(b *testing.B) {
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
-		l, err := s.Borrow(ctx, pool, time.Minute, 0)
+		l, err := s.Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0))
 		natstest.Must(b, err)
 		if ok, err := s.Return(ctx, pool, l.ID()); !ok || err != nil {
 			b.Fatal(ok, err)

@@ -23,7 +23,7 @@ func TestStoredSecretsAreFound(t *testing.T) {
 	lease := mustBorrow(t, s, pool).ID()
 	session, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute))
 	natstest.Must(t, err)
-	lock, err := s.Acquire(t.Context(), session, Lock("a"), time.Minute, 0)
+	lock, err := s.Acquire(t.Context(), session, Lock("a"), WithTTL(time.Minute), WithWait(0))
 	natstest.Must(t, err)
 	raw := func(digits string) string {
 		id := uuid.MustParse(digits)

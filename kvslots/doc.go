@@ -2,12 +2,12 @@
 //
 // A pool is a number of slots, registered under a secret UUID. Borrow takes the
 // lowest free slot, or waits in line until one is free. It returns a lease, which
-// ends when it is returned or when its time is over. Each slot is one key of a
+// is renewed in the background, and ends when it is returned or when its time is over. Each slot is one key of a
 // JetStream key-value bucket, and a borrow takes it by compare-and-swap.
 //
 //	store, err := natsstore.Open(ctx, nc, kvslots.Config{})
 //	state, err := store.Register(ctx, pool, 3)
-//	lease, err := store.Borrow(ctx, pool, 30*time.Second, 10*time.Second)
+//	lease, err := store.Borrow(ctx, pool, kvslots.WithWait(10*time.Second)) // renewed until it is returned
 //	defer lease.Return(ctx)
 //
 // Locks and semaphores have names and need no registration. Sessions hold them. A

@@ -79,7 +79,7 @@ func TestLeaseTimeStartsWithTheAnswer(t *testing.T) {
 	f.hold()
 	granted := make(chan *Lease, 1)
 	go func() {
-		lease, err := store.Borrow(t.Context(), pool, time.Second, 0)
+		lease, err := store.Borrow(t.Context(), pool, WithFixedTTL(time.Second), WithWait(0))
 		if err != nil {
 			t.Error(err)
 		}
@@ -104,7 +104,7 @@ func TestLeaseTimeStartsWithTheAnswer(t *testing.T) {
 	if begun := lease.ExpiresAt().Add(-lease.TTL()); begun.Before(answered) {
 		t.Errorf("its time began %v before it was answered", answered.Sub(begun))
 	}
-	if _, err := store.Borrow(t.Context(), pool, time.Second, time.Minute); err != nil {
+	if _, err := store.Borrow(t.Context(), pool, WithFixedTTL(time.Second), WithWait(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if early := time.Until(lease.ExpiresAt()); early > 0 {
@@ -137,7 +137,7 @@ func TestFailedFlushGivesBack(t *testing.T) {
 	f.hold()
 	borrowed := make(chan error, 1)
 	go func() {
-		_, err := store.Borrow(t.Context(), pool, time.Hour, 0)
+		_, err := store.Borrow(t.Context(), pool, WithFixedTTL(time.Hour), WithWait(0))
 		borrowed <- err
 	}()
 	<-f.queued
@@ -146,7 +146,7 @@ func TestFailedFlushGivesBack(t *testing.T) {
 	if err := <-borrowed; !errors.Is(err, ErrUnavailable) || !errors.Is(err, broken) {
 		t.Fatalf("error %v", err)
 	}
-	if _, err := store.Borrow(t.Context(), pool, time.Second, time.Minute); err != nil {
+	if _, err := store.Borrow(t.Context(), pool, WithFixedTTL(time.Second), WithWait(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -160,7 +160,7 @@ func TestContextEndsTheWaitForAFlush(t *testing.T) {
 		call func(ctx context.Context) error
 	}{
 		{"borrow", func(ctx context.Context) error {
-			_, err := store.Borrow(ctx, pool, time.Hour, 0)
+			_, err := store.Borrow(ctx, pool, WithFixedTTL(time.Hour), WithWait(0))
 			return err
 		}},
 		{"inspect", func(ctx context.Context) error {
@@ -185,7 +185,7 @@ func TestContextEndsTheWaitForAFlush(t *testing.T) {
 		}
 	}
 	f.release(nil)
-	if _, err := store.Borrow(t.Context(), pool, time.Second, time.Minute); err != nil {
+	if _, err := store.Borrow(t.Context(), pool, WithFixedTTL(time.Second), WithWait(time.Minute)); err != nil {
 		t.Errorf("the slot is not free: %v", err)
 	}
 }

@@ -47,7 +47,7 @@ func TestWatch(t *testing.T) {
 	if registered.Type != EventRegistered || registered.Hash != ByID(pool).Hash() || registered.Name != "screens" {
 		t.Errorf("registered: %+v", registered)
 	}
-	lease, err := other.Borrow(ctx, pool, time.Minute, 0, WithLabel("me"))
+	lease, err := other.Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0), WithLabel("me"))
 	natstest.Must(t, err)
 	if events = next(); events[0].Type != EventGranted || events[0].Fence != lease.Fence() || events[0].Label != "me" {
 		t.Errorf("granted: %+v", events)
@@ -187,7 +187,7 @@ func TestWatchBehind(t *testing.T) {
 		if _, err := peers[0].Register(ctx, pool, 1); err != nil {
 			t.Fatal(err)
 		}
-		lease, err := peers[0].Borrow(ctx, pool, time.Minute, 0)
+		lease, err := peers[0].Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0))
 		natstest.Must(t, err)
 		ahead := peers[0].Watch(0)
 		id := ahead.ID()

@@ -44,13 +44,12 @@ func Example() {
 	if _, err := store.Register(ctx, pool, 1); err != nil {
 		log.Fatal(err)
 	}
-	lease, err := store.Borrow(ctx, pool, 30*time.Second, 5*time.Second)
+	lease, err := store.Borrow(ctx, pool, kvslots.WithTTL(30*time.Second), kvslots.WithWait(5*time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer lease.KeepAlive(ctx)()
 
-	_, err = store.Borrow(ctx, pool, 30*time.Second, 0)
+	_, err = store.Borrow(ctx, pool, kvslots.WithWait(0))
 	fmt.Println("position", lease.Position(), "and then:", err)
 	fmt.Println("no slot:", errors.Is(err, kvslots.ErrNoSlot))
 

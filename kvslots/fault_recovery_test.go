@@ -66,7 +66,7 @@ func measurePauses(t *testing.T) *atomic.Int64 {
 
 // lends reports whether the gateway lends a slot of a pool at once.
 func (g *gateway) lends(t *testing.T, pool uuid.UUID) bool {
-	_, err := g.Borrow(t.Context(), pool, time.Minute, 0)
+	_, err := g.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0))
 	return err == nil
 }
 
@@ -259,7 +259,7 @@ func TestSoakFault10QuorumLost(t *testing.T) {
 				t.Fatalf("ready %v after the quorum was lost", time.Since(killed))
 			}
 		}
-		_, err := gateways[i].Borrow(t.Context(), pool, time.Minute, 0)
+		_, err := gateways[i].Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0))
 		wantErr(t, err, ErrUnavailable)
 	})
 	for _, s := range cluster.Servers[1:] {

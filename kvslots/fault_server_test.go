@@ -88,7 +88,7 @@ func TestFault4KeepAliveOfManyLeases(t *testing.T) {
 	var kept []*Lease
 	var ends []time.Time
 	for range leases {
-		l, err := s.Borrow(t.Context(), pool, 15*time.Second, 0) // renewed after a third of its time
+		l, err := s.Borrow(t.Context(), pool, WithFixedTTL(15*time.Second), WithWait(0)) // renewed after a third of its time
 		natstest.Must(t, err)
 		kept, ends = append(kept, l), append(ends, l.ExpiresAt())
 		t.Cleanup(l.KeepAlive(t.Context()))
@@ -166,7 +166,7 @@ func TestSoakFault16RefusedAtOnceInBusyPool(t *testing.T) {
 				all.Go(func() {
 					for s, tick := peers[i%gateways], time.Tick(10*time.Millisecond); time.Now().Before(until); <-tick {
 						asked := time.Now()
-						l, err := s.Borrow(t.Context(), pool, time.Minute, 0)
+						l, err := s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0))
 						took := time.Since(asked)
 						mu.Lock()
 						switch {

@@ -27,7 +27,7 @@ func TestRestartKeepsLeases(t *testing.T) {
 	s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger()})
 	natstest.Must(t, err)
 	pool := newPool(t, s, 3)
-	short, err := s.Borrow(t.Context(), pool, 2*time.Second, 0)
+	short, err := s.Borrow(t.Context(), pool, WithFixedTTL(2*time.Second), WithWait(0))
 	natstest.Must(t, err)
 	long := mustBorrow(t, s, pool)
 	natstest.Must(t, s.Close(t.Context()))
@@ -84,7 +84,7 @@ func TestServerRestarts(t *testing.T) {
 					return
 				default:
 				}
-				l, err := s.Borrow(context.Background(), pool, time.Minute, time.Second)
+				l, err := s.Borrow(context.Background(), pool, WithFixedTTL(time.Minute), WithWait(time.Second))
 				if err != nil {
 					if !errors.Is(err, ErrNoSlot) && !errors.Is(err, ErrUnavailable) {
 						t.Error(err)
@@ -203,7 +203,7 @@ func TestNoSecretsInBucket(t *testing.T) {
 	s := openPeers(t, srv, 1)[0]
 	pool := newPool(t, s, 1)
 	l := mustBorrow(t, s, pool)
-	go func() { _, _ = s.Borrow(t.Context(), pool, time.Minute, time.Minute) }()
+	go func() { _, _ = s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute)) }()
 	eventually(t, "a borrower waits", func() bool {
 		state, err := s.Inspect(t.Context(), pool)
 		return err == nil && state.Waiting == 1
@@ -241,7 +241,7 @@ func TestSole(t *testing.T) {
 	pool := newPool(t, s, 1)
 	l := mustBorrow(t, s, pool)
 	for range 5 {
-		go func() { _, _ = s.Borrow(context.Background(), pool, time.Minute, time.Minute) }()
+		go func() { _, _ = s.Borrow(context.Background(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute)) }()
 	}
 	eventually(t, "they wait", func() bool {
 		state, err := s.Inspect(t.Context(), pool)

@@ -13,41 +13,46 @@ import (
 )
 
 // Follower tells its callers that what they hold has ended, before a renewal would be refused. Each
-// method blocks until that is so, and returns why: FollowLease ErrNotHeld, which may be ErrExpired
-// or ErrEvicted, or ErrNoPool; FollowSession ErrSessionGone; and FollowGrant ErrNotHeld or
+// method blocks until that is so, and returns why: Lease ErrNotHeld, which may be ErrExpired
+// or ErrEvicted, or ErrNoPool; Session ErrSessionGone; and Grant ErrNotHeld or
 // ErrSessionGone. If ctx ends before, it returns context.Cause(ctx). Following neither renews anything nor keeps a session alive.
 //
 // A Store knows the end as soon as it sees it in the bucket; its other error is ErrClosed. A
 // client.Client follows over NATS only, and otherwise returns errors.ErrUnsupported.
 type Follower interface {
-	FollowLease(ctx context.Context, pool, lease uuid.UUID) error
-	FollowSession(ctx context.Context, session string) error
-	FollowGrant(ctx context.Context, session string, r Resource, token string) error
+	Lease(ctx context.Context, pool, lease uuid.UUID) error
+	Session(ctx context.Context, session string) error
+	Grant(ctx context.Context, session string, r Resource, token string) error
 }
 
-// FollowLease blocks until a lease has ended: see Follower.
-func (s *Store) FollowLease(ctx context.Context, pool, lease uuid.UUID) error {
+type storeFollower struct{ s *Store }
+
+// Follower is for gateways, and for the Leases, Sessions and Mutexes of a Store.
+func (s *Store) Follower() Follower { return storeFollower{s} }
+
+// Lease blocks until a lease has ended: see Follower.
+func (f storeFollower) Lease(ctx context.Context, pool, lease uuid.UUID) error {
 	request := peer.Follow{Pool: poolHash(pool), Lease: leaseHash(lease)}
 	hidden.Clear(&pool, &lease)
-	return s.follow(ctx, request)
+	return f.s.follow(ctx, request)
 }
 
-// FollowSession blocks until a session has ended: see Follower.
-func (s *Store) FollowSession(ctx context.Context, session string) error {
+// Session blocks until a session has ended: see Follower.
+func (f storeFollower) Session(ctx context.Context, session string) error {
 	if !isHex(session) {
 		return ErrSessionGone
 	}
-	return s.follow(ctx, peer.Follow{Session: sessionHash(session)})
+	return f.s.follow(ctx, peer.Follow{Session: sessionHash(session)})
 }
 
-// FollowGrant blocks until a grant of a session has ended, or the session: see Follower. A
+// Grant blocks until a grant of a session has ended, or the session: see Follower. A
 // *RangeError says that an argument is invalid.
-func (s *Store) FollowGrant(ctx context.Context, session string, r Resource, token string) error {
+func (f storeFollower) Grant(ctx context.Context, session string, r Resource, token string) error {
 	held, err := r.held(session, token)
 	if err != nil {
 		return err
 	}
-	err = s.follow(ctx, peer.Follow{Pool: held.Pool, Lease: held.Lease, Session: held.Session})
+	err = f.s.follow(ctx, peer.Follow{Pool: held.Pool, Lease: held.Lease, Session: held.Session})
 	if errors.Is(err, ErrNoPool) {
 		return ErrNotHeld
 	}

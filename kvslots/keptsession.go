@@ -132,7 +132,7 @@ func (s *Session) keep(used time.Duration) {
 
 // follow notices that others have ended the session, before the next ping would.
 func (s *Session) follow() {
-	if err := s.at.FollowSession(s.done, s.id); errors.Is(err, ErrSessionGone) {
+	if err := s.at.Follower().Session(s.done, s.id); errors.Is(err, ErrSessionGone) {
 		s.end(err)
 	}
 }

@@ -14,9 +14,11 @@ import (
 type Lender interface {
 	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
 	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*Lease, error)
+	Follower() Follower
 }
 
-// Lease is the right to one slot for a limited time. It is safe for concurrent use.
+// Lease is the right to one slot for a limited time, which is renewed in the background until Return, unless
+// WithFixedTTL is given. It is safe for concurrent use.
 type Lease struct {
 	lender   Lender
 	pool     uuid.UUID
@@ -29,6 +31,7 @@ type Lease struct {
 	revision uint64 // of the slot; 0: not known
 
 	tenure
+	stop func() // ends the renewals in the background; nil: there are none
 }
 
 // NewLease returns a lease that was granted, or renewed, for ttl, at a time of package clock. It is for
@@ -59,7 +62,7 @@ func (l *Lease) Resumed() bool { return l.resumed }
 func (l *Lease) Queued() bool { return l.queued }
 
 // Done returns a channel that is closed when the lease has ended: at its deadline,
-// when it is returned, and when a renewal is refused. With a Follower, such as a Store, it is
+// when it is returned, and when a renewal is refused. With a Store, and over NATS, it is
 // also closed as soon as another caller returns the lease or deletes its pool.
 func (l *Lease) Done() <-chan struct{} {
 	l.watch()
@@ -77,9 +80,42 @@ func (l *Lease) Context(parent context.Context) (ctx context.Context, cancel con
 // watch notices the end of the lease from now on.
 func (l *Lease) watch() {
 	if first := l.notice(); first {
-		if f, ok := l.lender.(Follower); ok {
-			go l.follow(func(ctx context.Context) error { return f.FollowLease(ctx, l.pool, l.id) })
-		}
+		go l.follow(func(ctx context.Context) error { return l.lender.Follower().Lease(ctx, l.pool, l.id) })
+	}
+}
+
+// KeepAlive renews the lease in the background, every sixth of its TTL, until it ends or is returned, as Borrow
+// has it unless WithFixedTTL is given. It retries a renewal that returns ErrUnavailable until the lease ends. When a
+// renewal is refused, Done is closed.
+func (l *Lease) KeepAlive() {
+	l.watch()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stop != nil {
+		cancel()
+		return
+	}
+	l.stop = func() {
+		cancel()
+		<-ended
+	}
+	ttl := l.ttl
+	go func() {
+		defer close(ended)
+		l.keep(ctx, func(ctx context.Context) error { return l.Renew(ctx, ttl) })
+	}()
+}
+
+// unkeep ends KeepAlive.
+func (l *Lease) unkeep() {
+	l.mu.Lock()
+	stop := l.stop
+	l.stop = nil
+	l.mu.Unlock()
+	if stop != nil {
+		stop()
 	}
 }
 
@@ -87,6 +123,7 @@ func (l *Lease) watch() {
 // returns false when the lease had ended already. The errors are those of
 // Store.Return.
 func (l *Lease) Return(ctx context.Context) (bool, error) {
+	l.unkeep()
 	ok, err := l.lender.Return(ctx, l.pool, l.id)
 	if err == nil {
 		l.end(errReturned)

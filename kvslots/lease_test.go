@@ -26,7 +26,7 @@ func TestLeaseDone(t *testing.T) {
 		{"pool deleted elsewhere", time.Minute, func(*Lease) error { return peers[1].Delete(t.Context(), pool) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l, err := peers[0].Borrow(t.Context(), pool, c.ttl, 0)
+			l, err := peers[0].Borrow(t.Context(), pool, WithFixedTTL(c.ttl), WithWait(0))
 			natstest.Must(t, err)
 			select {
 			case <-l.Done():
@@ -45,7 +45,7 @@ func TestLeaseDone(t *testing.T) {
 func TestKeepAlive(t *testing.T) {
 	peers := openPeers(t, natstest.Start(t, ""), 2)
 	pool := newPool(t, peers[0], 1)
-	l, err := peers[0].Borrow(t.Context(), pool, 3*time.Second, 0) // renewed after a third of its time
+	l, err := peers[0].Borrow(t.Context(), pool, WithFixedTTL(3*time.Second), WithWait(0)) // renewed after a third of its time
 	natstest.Must(t, err)
 	first := l.ExpiresAt()
 	stop := l.KeepAlive(context.Background())
@@ -73,7 +73,7 @@ func TestLeaseOfSecondClaim(t *testing.T) {
 	mustBorrow(t, first, pool)
 	var l *Lease
 	var borrowed sync.WaitGroup
-	borrowed.Go(func() { l, err = late.Borrow(t.Context(), pool, time.Minute, 0) })
+	borrowed.Go(func() { l, err = late.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0)) })
 	eventually(t, "the late peer has claimed", func() bool { return counters(late).Claims == 1 })
 	gate.open()
 	if borrowed.Wait(); err != nil {

@@ -31,7 +31,7 @@ func TestFair(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range waiters {
 		wg.Go(func() {
-			l, err := peers[i%3].Borrow(context.Background(), pool, time.Minute, time.Minute)
+			l, err := peers[i%3].Borrow(context.Background(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
 			if err != nil {
 				t.Error(err)
 				return
@@ -66,7 +66,7 @@ func TestNoHerd(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range waiters {
 		wg.Go(func() {
-			l, err := peers[i%3].Borrow(context.Background(), pool, time.Minute, time.Minute)
+			l, err := peers[i%3].Borrow(context.Background(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
 			if err != nil {
 				t.Error(err)
 				return
@@ -110,7 +110,7 @@ func TestStalledPeer(t *testing.T) {
 	dead := make(chan error, 50)
 	for range cap(dead) {
 		go func() {
-			_, err := gone.Borrow(context.Background(), pool, time.Minute, time.Minute)
+			_, err := gone.Borrow(context.Background(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
 			dead <- err
 		}()
 	}
@@ -124,7 +124,7 @@ func TestStalledPeer(t *testing.T) {
 	waitFor(cap(dead))
 	done := make(chan *Lease)
 	go func() {
-		l, err := peers[1].Borrow(context.Background(), pool, time.Minute, time.Minute)
+		l, err := peers[1].Borrow(context.Background(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
 		if err != nil {
 			t.Error(err)
 		}
@@ -168,7 +168,7 @@ func TestPresenceLost(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range waiters {
 		wg.Go(func() {
-			l, err := peers[1].Borrow(context.Background(), pool, time.Minute, time.Minute)
+			l, err := peers[1].Borrow(context.Background(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
 			if err != nil {
 				t.Error(err)
 				return

@@ -27,7 +27,7 @@ func TestMaxPools(t *testing.T) {
 		peers = append(peers, s)
 	}
 	a, b := peers[0], peers[1]
-	if _, err := a.LockOwned(t.Context(), "no-pool", "me", DefaultMaxWait, 0); err != nil {
+	if _, err := a.LockOwned(t.Context(), "no-pool", "me", WithTTL(DefaultMaxWait), WithWait(0)); err != nil {
 		t.Fatal(err)
 	}
 	pools := make([]uuid.UUID, most)

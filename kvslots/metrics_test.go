@@ -62,12 +62,12 @@ func TestMetrics(t *testing.T) {
 	first, second := mustBorrow(t, s, pool), mustBorrow(t, s, pool)
 	session, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute))
 	natstest.Must(t, err)
-	if _, err := s.Acquire(t.Context(), session, Semaphore("printers", 3), time.Minute, 0); err != nil {
+	if _, err := s.Acquire(t.Context(), session, Semaphore("printers", 3), WithTTL(time.Minute), WithWait(0)); err != nil {
 		t.Fatal(err)
 	}
 	waited := make(chan error, 1)
 	go func() {
-		_, err := other.Borrow(t.Context(), pool, time.Minute, time.Minute)
+		_, err := other.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
 		waited <- err
 	}()
 	await := func(what string, s *Store, is func(Metrics) bool) (m Metrics) {
@@ -84,7 +84,7 @@ func TestMetrics(t *testing.T) {
 	mustReturn(t, s, pool, first)
 	natstest.Must(t, <-waited)
 	mustReturn(t, s, pool, second)
-	short, err := s.Borrow(t.Context(), pool, time.Second, 0)
+	short, err := s.Borrow(t.Context(), pool, WithFixedTTL(time.Second), WithWait(0))
 	natstest.Must(t, err)
 	// Any peer may end it, if the one that granted it is slow.
 	eventually(t, "the expiry", func() bool { return s.Metrics().Expiries.Pools+other.Metrics().Expiries.Pools == 1 })

@@ -11,8 +11,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
-// DefaultLeaseTTL is the lease of a Mutex without WithTTL, which is renewed in the background: it survives
-// 70 s without an answer.
+// DefaultLeaseTTL is a lease without WithTTL. One that is renewed in the background survives 70 s without an
+// answer.
 const DefaultLeaseTTL = 90 * time.Second
 
 // Mutex is a lock, or one slot of a semaphore, by name, which a Session holds. It is safe for
@@ -45,26 +45,6 @@ func (s *Session) Mutex(name string, opts ...Option) *Mutex { return s.mutex(Loc
 // yet. Each Mutex that it returns holds one slot at most.
 func (s *Session) Semaphore(name string, limit int, opts ...Option) *Mutex {
 	return s.mutex(Semaphore(name, limit), opts)
-}
-
-// WithTTL sets the lease of a Mutex, and of With, of at least a second; without it that is DefaultLeaseTTL. It is how
-// long others wait if this program is gone, and how long this program may go without an answer. For a ttl that is
-// longer than the session's idle time the Session opens another one, with a longer idle time; Mutex.TTL
-// says what was granted.
-func WithTTL(ttl time.Duration) Option {
-	return func(o *Options) error {
-		o.TTL = ttl
-		return CheckTimes(ttl, 0)
-	}
-}
-
-// WithWait makes Mutex.Lock, and With, return ErrNoSlot when they have waited for so long; without it they wait
-// until their context ends.
-func WithWait(wait time.Duration) Option {
-	return func(o *Options) error {
-		o.Wait = &wait
-		return CheckTimes(time.Second, wait)
-	}
 }
 
 func (s *Session) mutex(on Resource, opts []Option) *Mutex {
@@ -124,7 +104,7 @@ func (m *Mutex) acquire(ctx context.Context, wait time.Duration, key Option) err
 		return err
 	}
 	sent := clock.Now()
-	g, err := in.at.Acquire(ctx, in.id, m.on, min(m.ttl, in.idle), wait, key)
+	g, err := in.at.Acquire(ctx, in.id, m.on, WithTTL(min(m.ttl, in.idle)), WithWait(wait), key)
 	if err != nil {
 		return err
 	}
@@ -142,7 +122,7 @@ func (m *Mutex) acquire(ctx context.Context, wait time.Duration, key Option) err
 	m.mu.Lock()
 	m.held = h
 	m.mu.Unlock()
-	go h.follow(func(ctx context.Context) error { return in.at.FollowGrant(ctx, in.id, m.on, g.Token) })
+	go h.follow(func(ctx context.Context) error { return in.at.Follower().Grant(ctx, in.id, m.on, g.Token) })
 	go h.keep(renewing, func(ctx context.Context) error { return m.extend(ctx, h) })
 	return nil
 }

@@ -125,7 +125,7 @@ func TestContextEndsBeforeTheLease(t *testing.T) {
 	besideOthers(t)
 	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	pool := newPool(t, s, 1)
-	l, err := s.Borrow(t.Context(), pool, 2*time.Second, 0)
+	l, err := s.Borrow(t.Context(), pool, WithFixedTTL(2*time.Second), WithWait(0))
 	natstest.Must(t, err)
 	ctx, cancel := l.Context(t.Context())
 	defer cancel()

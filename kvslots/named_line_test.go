@@ -53,10 +53,10 @@ func arrive(ctx context.Context, t testing.TB, peers []*Store, at int, session s
 	if how == acquires {
 		go func() {
 			defer close(w.done)
-			w.grant, w.err = here.Acquire(ctx, session, r, time.Minute, time.Minute)
+			w.grant, w.err = here.Acquire(ctx, session, r, WithTTL(time.Minute), WithWait(time.Minute))
 		}()
 	} else {
-		if _, acquired, err := here.Enqueue(t.Context(), session, r, time.Minute); acquired || err != nil {
+		if _, acquired, err := here.Enqueue(t.Context(), session, r, WithTTL(time.Minute)); acquired || err != nil {
 			t.Fatalf("enqueue: %v, %v", acquired, err)
 		}
 		if how == waitsAway {
@@ -102,7 +102,7 @@ func statsOf(t testing.TB, s *Store, r Resource) NameStats {
 
 func mustHold(t testing.TB, s *Store, session string, r Resource) Grant {
 	t.Helper()
-	g, err := s.Acquire(t.Context(), session, r, time.Minute, 0)
+	g, err := s.Acquire(t.Context(), session, r, WithTTL(time.Minute), WithWait(0))
 	natstest.Must(t, err)
 	return g
 }

@@ -20,7 +20,7 @@ func TestOperator(t *testing.T) {
 	if _, err := s.Register(ctx, pool, 2, WithName("screens")); err != nil {
 		t.Fatal(err)
 	}
-	lease, err := s.Borrow(ctx, pool, time.Minute, 0, WithLabel("ci@build7:1234 make"))
+	lease, err := s.Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0), WithLabel("ci@build7:1234 make"))
 	natstest.Must(t, err)
 	if h, err := other.Holder(ctx, pool, lease.ID()); err != nil || h.Fence != lease.Fence() || h.Label != "ci@build7:1234 make" {
 		t.Errorf("the holder: %+v, %v", h, err)
@@ -43,11 +43,11 @@ func TestOperator(t *testing.T) {
 	if _, err := other.Holder(ctx, pool, lease.ID()); !errors.Is(err, ErrNotHeld) {
 		t.Errorf("the lease that was ended: %v", err)
 	}
-	second, err := s.Borrow(ctx, pool, time.Minute, 0)
+	second, err := s.Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0))
 	if err != nil || second.Position() != 1 {
 		t.Fatalf("%+v, %v", second, err)
 	}
-	_, err = s.Borrow(ctx, pool, time.Minute, 0)
+	_, err = s.Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0))
 	if refused, ok := errors.AsType[*NoSlotError](err); !ok || refused.Place != 1 || !errors.Is(err, ErrNoSlot) {
 		t.Errorf("refused: %v", err)
 	}
@@ -76,7 +76,7 @@ func TestOperatorRanges(t *testing.T) {
 		wantRange(t, err, "reason")
 		_, err = s.Register(ctx, pool, 1, WithName(text))
 		wantRange(t, err, "name")
-		_, err = s.Borrow(ctx, pool, time.Second, 0, WithLabel(text))
+		_, err = s.Borrow(ctx, pool, WithFixedTTL(time.Second), WithWait(0), WithLabel(text))
 		wantRange(t, err, "label")
 	}
 	if _, err = s.Register(ctx, pool, 1, WithName(strings.Repeat("é", MaxLabel))); err != nil {

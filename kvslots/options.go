@@ -1,6 +1,7 @@
 package kvslots
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -22,8 +23,17 @@ type Options struct {
 	Origin     string        // see WithOrigin
 	Idle       time.Duration // see WithIdle; 0: not set
 
-	TTL  time.Duration  // see WithTTL; 0: not set
-	Wait *time.Duration // see WithWait; nil: not set
+	TTL   time.Duration  // see WithTTL; 0: not set
+	Fixed bool           // see WithFixedTTL
+	Wait  *time.Duration // see WithWait; nil: not set
+}
+
+// Times returns TTL, or DefaultLeaseTTL, and Wait, or a time that is longer than any wait.
+func (o *Options) Times() (ttl, wait time.Duration) {
+	if ttl, wait = o.TTL, forever; o.Wait != nil {
+		wait = *o.Wait
+	}
+	return cmp.Or(ttl, DefaultLeaseTTL), wait
 }
 
 // newOptions returns the result of options, which does not take a part of the caller's stack:
@@ -118,6 +128,32 @@ func WithOrigin(origin string) Option {
 	return func(o *Options) error {
 		o.Origin = origin
 		return nil
+	}
+}
+
+// WithTTL sets the lease of what is taken, of at least a second; without it that is DefaultLeaseTTL. A Lease and a Mutex
+// renew it in the background. It is how long others wait if this program is gone, and how long this program may
+// go without an answer. What is granted may be less: see Config.MaxTTL, and Lease.TTL. For a ttl of a Mutex that is longer
+// than its session's idle time the Session opens another one, with a longer idle time.
+func WithTTL(ttl time.Duration) Option { return withTTL(ttl, false) }
+
+// WithFixedTTL is WithTTL for a lease of Borrow, BorrowAll and With that is not renewed in the background: it ends after
+// ttl, unless Renew or KeepAlive is called.
+func WithFixedTTL(ttl time.Duration) Option { return withTTL(ttl, true) }
+
+func withTTL(ttl time.Duration, fixed bool) Option {
+	return func(o *Options) error {
+		o.TTL, o.Fixed = ttl, fixed
+		return CheckTimes(ttl, 0)
+	}
+}
+
+// WithWait sets how long a call waits in line, at least 0; then it returns ErrNoSlot. Without it the call waits until
+// its context ends; a Store's own methods wait no longer than Config.MaxWait.
+func WithWait(wait time.Duration) Option {
+	return func(o *Options) error {
+		o.Wait = &wait
+		return CheckTimes(time.Second, wait)
 	}
 }
 

@@ -36,11 +36,10 @@ type OwnedLock struct {
 	resumed bool
 }
 
-// LockOwned takes a lock for an owner, without a session, under a lease of ttl that
-// cannot be renewed. The lease ends by UnlockOwned, ReleaseOwned or ForceRelease, or
+// LockOwned takes a lock for an owner, without a session, under a lease that
+// cannot be renewed: see WithTTL. The lease ends by UnlockOwned, ReleaseOwned or ForceRelease, or
 // when its time is over. If the lock is held, or other callers wait already, LockOwned
-// waits in line for up to wait. ttl must be at least a second and wait at least 0; both
-// are clamped to the maxima of the Config.
+// waits in line for up to Config.MaxWait, or WithWait. Longer times are clamped to the maxima of the Config.
 //
 // Two calls exclude each other even if they name the same owner. Owned locks and the
 // locks of Acquire have separate namespaces. Name and owner are not secret: the bucket
@@ -48,12 +47,9 @@ type OwnedLock struct {
 //
 // The errors are ErrNoSlot, ErrMaxLocks, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrMaxTombstones,
 // ErrKeyReused, ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
-func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait time.Duration, opts ...Option) (*OwnedLock, error) {
+func (s *Store) LockOwned(ctx context.Context, name, owner string, opts ...Option) (*OwnedLock, error) {
 	o, err := newOptions(opts)
 	if err != nil {
-		return nil, err
-	}
-	if err := CheckTimes(ttl, wait); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(checkOwnedName(name), checkOwner(owner)); err != nil {
@@ -62,6 +58,7 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, ttl, wait tim
 	if err := s.checkRoom(ctx); err != nil {
 		return nil, err
 	}
+	ttl, wait := o.Times()
 	a, err := s.bucket.Do(ctx, peer.Acquire{
 		Resource: peer.Resource{Pool: ownedHash(name), Dialect: ownedDialect, Name: name, Lock: true, Limit: 1},
 		Lease:    randomHash(), Owner: owner, Origin: s.originHash(o.Origin), TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),

@@ -10,7 +10,7 @@ import (
 
 func lockOwned(t testing.TB, s *Store, name, owner string, ttl, wait time.Duration) *OwnedLock {
 	t.Helper()
-	lock, err := s.LockOwned(t.Context(), name, owner, ttl, wait)
+	lock, err := s.LockOwned(t.Context(), name, owner, WithTTL(ttl), WithWait(wait))
 	natstest.Must(t, err)
 	return lock
 }
@@ -30,7 +30,7 @@ func TestOwnedLock(t *testing.T) {
 		t.Errorf("%+v", lock)
 	}
 	for _, owner := range []string{"ann", "bob"} { // two calls of one owner exclude each other, too
-		_, err := b.LockOwned(ctx, "k", owner, time.Minute, 0)
+		_, err := b.LockOwned(ctx, "k", owner, WithTTL(time.Minute), WithWait(0))
 		wantErr(t, err, ErrNoSlot)
 	}
 	status, err := b.OwnedStatus(ctx, "k")
@@ -79,7 +79,7 @@ func TestUnlockOwnedEndsOneAcquisition(t *testing.T) {
 // Locks of owners, locks of sessions, and pools have separate namespaces.
 func TestOwnedLocksAreApart(t *testing.T) {
 	s := openPeers(t, natstest.Start(t, ""), 1)[0]
-	if _, err := s.Acquire(t.Context(), newSession(t, s, time.Minute), Lock("k"), time.Minute, 0); err != nil {
+	if _, err := s.Acquire(t.Context(), newSession(t, s, time.Minute), Lock("k"), WithTTL(time.Minute), WithWait(0)); err != nil {
 		t.Fatal(err)
 	}
 	lockOwned(t, s, "k", "ann", time.Minute, 0)
@@ -94,7 +94,7 @@ func TestOwnedLockWaits(t *testing.T) {
 	held := lockOwned(t, peers[0], "k", "ann", time.Minute, 0)
 	got := make(chan *OwnedLock)
 	go func() {
-		lock, err := peers[1].LockOwned(t.Context(), "k", "bob", time.Minute, time.Minute)
+		lock, err := peers[1].LockOwned(t.Context(), "k", "bob", WithTTL(time.Minute), WithWait(time.Minute))
 		if err != nil {
 			t.Error(err)
 		}
@@ -143,19 +143,19 @@ func TestOwnedRanges(t *testing.T) {
 		field string
 		do    func() error
 	}{
-		{"key", func() error { _, err := s.LockOwned(ctx, "", "ann", time.Second, 0); return err }},
-		{"key", func() error { _, err := s.LockOwned(ctx, "a b", "ann", time.Second, 0); return err }},
+		{"key", func() error { _, err := s.LockOwned(ctx, "", "ann", WithTTL(time.Second), WithWait(0)); return err }},
+		{"key", func() error { _, err := s.LockOwned(ctx, "a b", "ann", WithTTL(time.Second), WithWait(0)); return err }},
 		{"key", func() error {
-			_, err := s.LockOwned(ctx, strings.Repeat("x", MaxOwnedName+1), "ann", time.Second, 0)
+			_, err := s.LockOwned(ctx, strings.Repeat("x", MaxOwnedName+1), "ann", WithTTL(time.Second), WithWait(0))
 			return err
 		}},
-		{"owner", func() error { _, err := s.LockOwned(ctx, "k", "", time.Second, 0); return err }},
+		{"owner", func() error { _, err := s.LockOwned(ctx, "k", "", WithTTL(time.Second), WithWait(0)); return err }},
 		{"owner", func() error {
-			_, err := s.LockOwned(ctx, "k", strings.Repeat("x", MaxOwner+1), time.Second, 0)
+			_, err := s.LockOwned(ctx, "k", strings.Repeat("x", MaxOwner+1), WithTTL(time.Second), WithWait(0))
 			return err
 		}},
-		{"ttl", func() error { _, err := s.LockOwned(ctx, "k", "ann", time.Second-1, 0); return err }},
-		{"wait", func() error { _, err := s.LockOwned(ctx, "k", "ann", time.Second, -1); return err }},
+		{"ttl", func() error { _, err := s.LockOwned(ctx, "k", "ann", WithTTL(time.Second-1), WithWait(0)); return err }},
+		{"wait", func() error { _, err := s.LockOwned(ctx, "k", "ann", WithTTL(time.Second), WithWait(-1)); return err }},
 		{"key", func() error { return s.ForceRelease(ctx, "") }},
 		{"owner", func() error { return s.ReleaseOwned(ctx, "k", "") }},
 		{"key", func() error { _, err := s.OwnedStatus(ctx, ""); return err }},

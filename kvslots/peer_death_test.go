@@ -35,7 +35,7 @@ func TestPlaceOutlivesPeer(t *testing.T) {
 		held := mustHold(t, peers[0], holder, Lock("k"))
 
 		first := newSession(t, dying, time.Minute)
-		if _, acquired, err := dying.Enqueue(t.Context(), first, Lock("k"), time.Minute); acquired || err != nil {
+		if _, acquired, err := dying.Enqueue(t.Context(), first, Lock("k"), WithTTL(time.Minute)); acquired || err != nil {
 			t.Fatal(acquired, err)
 		}
 		if waiting {
@@ -43,7 +43,9 @@ func TestPlaceOutlivesPeer(t *testing.T) {
 		}
 		// An Acquire at the dead peer loses its place.
 		lost := newSession(t, dying, time.Minute)
-		go func() { _, _ = dying.Acquire(context.Background(), lost, Lock("k"), time.Minute, time.Minute) }()
+		go func() {
+			_, _ = dying.Acquire(context.Background(), lost, Lock("k"), WithTTL(time.Minute), WithWait(time.Minute))
+		}()
 		inLine(t, peers[0], Lock("k"), 2)
 		third := newSession(t, peers[1], time.Minute)
 		last := arrive(context.Background(), t, []*Store{peers[1]}, 0, third, Lock("k"), acquires, 3)
@@ -85,7 +87,7 @@ func TestLeaseOutlivesPeer(t *testing.T) {
 	ctx := t.Context()
 	session, other := newSession(t, dying, 3*time.Second), newSession(t, peers[0], time.Minute)
 	acquired := mustHold(t, dying, session, Semaphore("s", 2))
-	enqueued, at, err := dying.Enqueue(ctx, session, Lock("l"), time.Minute)
+	enqueued, at, err := dying.Enqueue(ctx, session, Lock("l"), WithTTL(time.Minute))
 	if !at || err != nil {
 		t.Fatal(at, err)
 	}
@@ -98,7 +100,7 @@ func TestLeaseOutlivesPeer(t *testing.T) {
 		pings()
 		return len(presences(t, observer)) == len(others)
 	})
-	_, err = peers[0].Acquire(ctx, other, Lock("l"), time.Minute, 0)
+	_, err = peers[0].Acquire(ctx, other, Lock("l"), WithTTL(time.Minute), WithWait(0))
 	wantErr(t, err, ErrNoSlot)
 	again, err := peers[1].Wait(ctx, session, Lock("l"), 0)
 	if err != nil || again.Token != enqueued.Token {
@@ -108,7 +110,7 @@ func TestLeaseOutlivesPeer(t *testing.T) {
 		t.Fatal(left, err)
 	}
 	second := mustHold(t, peers[1], session, Semaphore("s", 2))
-	_, err = peers[0].Acquire(ctx, other, Semaphore("s", 2), time.Minute, 0)
+	_, err = peers[0].Acquire(ctx, other, Semaphore("s", 2), WithTTL(time.Minute), WithWait(0))
 	wantErr(t, err, ErrNoSlot)
 	mustLetGo(t, peers[0], session, Semaphore("s", 2), acquired)
 	mustLetGo(t, peers[0], session, Semaphore("s", 2), second)
@@ -134,7 +136,7 @@ func TestRestartKeepsSessions(t *testing.T) {
 	held := mustHold(t, s, sessions[0], Lock("k"))
 	many := mustHold(t, s, sessions[0], Semaphore("s", 2))
 	for i, id := range sessions[1:] {
-		if _, acquired, err := s.Enqueue(ctx, id, Lock("k"), time.Minute); acquired || err != nil {
+		if _, acquired, err := s.Enqueue(ctx, id, Lock("k"), WithTTL(time.Minute)); acquired || err != nil {
 			t.Fatal(acquired, err)
 		}
 		inLine(t, s, Lock("k"), i+1)
@@ -164,7 +166,7 @@ func TestRestartKeepsSessions(t *testing.T) {
 	if left, err := again.Extend(ctx, sessions[0], Semaphore("s", 2), many.Token, time.Minute); err != nil || left != time.Minute {
 		t.Fatal(left, err)
 	}
-	_, _, err = again.Enqueue(ctx, sessions[1], Lock("k"), time.Minute)
+	_, _, err = again.Enqueue(ctx, sessions[1], Lock("k"), WithTTL(time.Minute))
 	wantErr(t, err, ErrAlreadyEnqueued)
 	mustLetGo(t, again, sessions[0], Lock("k"), held)
 	last := held.Fence

@@ -22,10 +22,10 @@ func TestPoolIdle(t *testing.T) {
 		peers = append(peers, s)
 	}
 	idle, lent := newPool(t, peers[0], 1), newPool(t, peers[1], 1)
-	lease, err := peers[1].Borrow(t.Context(), lent, time.Minute, 0)
+	lease, err := peers[1].Borrow(t.Context(), lent, WithFixedTTL(time.Minute), WithWait(0))
 	for errors.Is(err, ErrNoPool) { // the machine has paused for a second
 		lent = newPool(t, peers[1], 1)
-		lease, err = peers[1].Borrow(t.Context(), lent, time.Minute, 0)
+		lease, err = peers[1].Borrow(t.Context(), lent, WithFixedTTL(time.Minute), WithWait(0))
 	}
 	natstest.Must(t, err)
 	eventually(t, "the idle pool is unregistered", func() bool {

@@ -103,7 +103,7 @@ func TestReadyByWriting(t *testing.T) {
 			natstest.Must(t, s.Ready())
 			trouble.begin(t, srv)
 			wantUnready(t, s, trouble.reason)
-			_, err := s.Borrow(t.Context(), pool, time.Minute, 0)
+			_, err := s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0))
 			wantErr(t, err, ErrUnavailable)
 			trouble.end(t, srv)
 			wantReady(t, s)
@@ -257,19 +257,31 @@ func TestNoRoom(t *testing.T) {
 	lease := mustBorrow(t, s, pool)
 	session, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute))
 	natstest.Must(t, err)
-	grant, err := s.Acquire(t.Context(), session, Lock("a"), time.Minute, 0)
+	grant, err := s.Acquire(t.Context(), session, Lock("a"), WithTTL(time.Minute), WithWait(0))
 	natstest.Must(t, err)
 	full := errors.New("the disk is nearly full")
 	lack.Store(&full)
 
 	wantUnready(t, s, full.Error())
 	for name, add := range map[string]func() error{
-		"Borrow":        func() error { _, err := s.Borrow(t.Context(), pool, time.Minute, time.Minute); return err },
+		"Borrow": func() error {
+			_, err := s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
+			return err
+		},
 		"Register":      func() error { _, err := s.Register(t.Context(), uuid.New(), 1); return err },
 		"CreateSession": func() error { _, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute)); return err },
-		"Acquire":       func() error { _, err := s.Acquire(t.Context(), session, Lock("b"), time.Minute, 0); return err },
-		"Enqueue":       func() error { _, _, err := s.Enqueue(t.Context(), session, Lock("a"), time.Minute); return err },
-		"LockOwned":     func() error { _, err := s.LockOwned(t.Context(), "c", "me", time.Minute, 0); return err },
+		"Acquire": func() error {
+			_, err := s.Acquire(t.Context(), session, Lock("b"), WithTTL(time.Minute), WithWait(0))
+			return err
+		},
+		"Enqueue": func() error {
+			_, _, err := s.Enqueue(t.Context(), session, Lock("a"), WithTTL(time.Minute))
+			return err
+		},
+		"LockOwned": func() error {
+			_, err := s.LockOwned(t.Context(), "c", "me", WithTTL(time.Minute), WithWait(0))
+			return err
+		},
 	} {
 		if err := add(); !errors.Is(err, ErrFull) || !errors.Is(err, ErrUnavailable) || !errors.Is(err, full) {
 			t.Errorf("%s: %v", name, err)
@@ -278,7 +290,7 @@ func TestNoRoom(t *testing.T) {
 	for errno, want := range map[syscall.Errno]bool{syscall.ENOSPC: true, syscall.EDQUOT: true, syscall.EACCES: false, syscall.EMFILE: false} {
 		failed := fmt.Errorf("writing failed (%w)", errno)
 		lack.Store(&failed)
-		if _, err := s.Borrow(t.Context(), pool, time.Minute, 0); errors.Is(err, ErrFull) != want || !errors.Is(err, ErrUnavailable) {
+		if _, err := s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0)); errors.Is(err, ErrFull) != want || !errors.Is(err, ErrUnavailable) {
 			t.Errorf("%v: %v", errno, err)
 		}
 	}

@@ -132,7 +132,7 @@ func (s *recovering) borrow(pool uuid.UUID, stop chan struct{}) {
 		}
 		all.Go(func() {
 			defer func() { <-running }()
-			l, err := s.Borrow(context.Background(), pool, 20*time.Second, 0)
+			l, err := s.Borrow(context.Background(), pool, WithFixedTTL(20*time.Second), WithWait(0))
 			if err == nil {
 				s.grants.add()
 				_, _ = s.Return(context.Background(), pool, l.ID())

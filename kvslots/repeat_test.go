@@ -21,11 +21,11 @@ func TestRequestKeyAtAnyStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := WithRequestKey("job 17")
-	first, err := peers[0].Borrow(ctx, pool, time.Minute, 0, key)
+	first, err := peers[0].Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0), key)
 	natstest.Must(t, err)
 	again := func(s *Store) *Lease {
 		t.Helper()
-		l, err := s.Borrow(ctx, pool, time.Minute, 0, key)
+		l, err := s.Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0), key)
 		natstest.Must(t, err)
 		if l.ID() != first.ID() || l.Fence() != first.Fence() || l.Position() != first.Position() || l.TTL() > time.Minute {
 			t.Errorf("borrowed %v at %d under fence %d for %v, and before %v at %d under fence %d",
@@ -35,9 +35,9 @@ func TestRequestKeyAtAnyStore(t *testing.T) {
 	}
 	again(peers[0])
 	again(peers[1])
-	_, err = peers[1].Borrow(ctx, pool, 2*time.Minute, 0, key)
+	_, err = peers[1].Borrow(ctx, pool, WithFixedTTL(2*time.Minute), WithWait(0), key)
 	wantErr(t, err, ErrKeyReused)
-	other, err := peers[1].Borrow(ctx, pool, time.Minute, 0, WithRequestKey("job 18"))
+	other, err := peers[1].Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0), WithRequestKey("job 18"))
 	if err != nil || other.ID() == first.ID() || other.Position() != 1 {
 		t.Fatalf("with another key: %+v, %v", other, err)
 	}
@@ -49,7 +49,7 @@ func TestRequestKeyAtAnyStore(t *testing.T) {
 	if ok, err := last.Return(ctx, pool, l.ID()); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	fresh, err := last.Borrow(ctx, pool, time.Minute, 0, key)
+	fresh, err := last.Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0), key)
 	if err != nil || fresh.ID() == first.ID() || fresh.Fence() <= first.Fence() {
 		t.Errorf("after the return: %+v, %v", fresh, err)
 	}
@@ -65,7 +65,7 @@ func TestLeasesOfOneKeyDiffer(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			l, err := s.Borrow(t.Context(), pool, time.Minute, 0, WithRequestKey("k"))
+			l, err := s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0), WithRequestKey("k"))
 			natstest.Must(t, err)
 			if ids[l.ID()] || l.ID().Version() != 4 || l.ID().Variant() != uuid.RFC4122 {
 				t.Errorf("lease %v", l.ID())
@@ -84,26 +84,26 @@ func TestRequestKeysOfLocks(t *testing.T) {
 	ctx, key := t.Context(), WithRequestKey("k")
 	one, two := newSession(t, a, time.Minute), newSession(t, a, time.Minute)
 	on := Semaphore("s", 4)
-	g, err := a.Acquire(ctx, one, on, time.Minute, 0, key)
+	g, err := a.Acquire(ctx, one, on, WithTTL(time.Minute), WithWait(0), key)
 	natstest.Must(t, err)
-	again, err := b.Acquire(ctx, one, on, time.Minute, 0, key)
+	again, err := b.Acquire(ctx, one, on, WithTTL(time.Minute), WithWait(0), key)
 	if err != nil || again.Token != g.Token || again.TTL > time.Minute {
 		t.Errorf("acquired %+v, then %+v, %v", g, again, err)
 	}
-	if o, err := b.Acquire(ctx, two, on, time.Minute, 0, key); err != nil || o.Token == g.Token {
+	if o, err := b.Acquire(ctx, two, on, WithTTL(time.Minute), WithWait(0), key); err != nil || o.Token == g.Token {
 		t.Errorf("another session acquired %+v, %v", o, err)
 	}
 	if err := b.Release(ctx, one, on, again.Token); err != nil {
 		t.Error(err)
 	}
 
-	first, err := a.LockOwned(ctx, "l", "me", time.Minute, 0, key)
+	first, err := a.LockOwned(ctx, "l", "me", WithTTL(time.Minute), WithWait(0), key)
 	natstest.Must(t, err)
-	second, err := b.LockOwned(ctx, "l", "me", time.Minute, 0, key)
+	second, err := b.LockOwned(ctx, "l", "me", WithTTL(time.Minute), WithWait(0), key)
 	if err != nil || second.Fence != first.Fence {
 		t.Fatalf("locked %+v, then %+v, %v", first, second, err)
 	}
-	_, err = b.LockOwned(ctx, "l", "you", time.Minute, 0, key)
+	_, err = b.LockOwned(ctx, "l", "you", WithTTL(time.Minute), WithWait(0), key)
 	wantErr(t, err, ErrNoSlot)
 	if ok, err := b.UnlockOwned(ctx, second); err != nil || !ok {
 		t.Error(ok, err)
@@ -120,7 +120,7 @@ func TestPlaceKeptForRequestKey(t *testing.T) {
 	if _, err := s.Register(t.Context(), pool, 1); err != nil {
 		t.Fatal(err)
 	}
-	holder, err := s.Borrow(t.Context(), pool, time.Minute, 0)
+	holder, err := s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0))
 	natstest.Must(t, err)
 	inLine := func(n int) {
 		t.Helper()
@@ -132,7 +132,7 @@ func TestPlaceKeptForRequestKey(t *testing.T) {
 	ctx, hangUp := context.WithCancelCause(t.Context())
 	gone := make(chan error, 1)
 	go func() {
-		_, err := s.Borrow(ctx, pool, time.Minute, time.Minute, WithRequestKey("k"))
+		_, err := s.Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(time.Minute), WithRequestKey("k"))
 		gone <- err
 	}()
 	inLine(1)
@@ -140,7 +140,7 @@ func TestPlaceKeptForRequestKey(t *testing.T) {
 	wantErr(t, <-gone, ErrPlaceKept)
 	later := make(chan *Lease, 1)
 	go func() {
-		l, _ := s.Borrow(t.Context(), pool, time.Minute, time.Minute)
+		l, _ := s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
 		later <- l
 	}()
 	inLine(2)
@@ -148,7 +148,7 @@ func TestPlaceKeptForRequestKey(t *testing.T) {
 	back := make(chan error, 1)
 	go func() {
 		var err error
-		l, err = s.Borrow(t.Context(), pool, time.Minute, time.Minute, WithRequestKey("k"))
+		l, err = s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute), WithRequestKey("k"))
 		back <- err
 	}()
 	natstest.Eventually(t, "the repeat waits in the first place", func() bool {
@@ -175,7 +175,7 @@ func TestPlaceKeptForRequestKey(t *testing.T) {
 func TestRequestKeyIsChecked(t *testing.T) {
 	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	for _, key := range []string{"a\n", "ü", string(make([]byte, MaxRequestKey+1)), "\x7f"} {
-		_, err := s.Borrow(t.Context(), uuid.New(), time.Minute, 0, WithRequestKey(key))
+		_, err := s.Borrow(t.Context(), uuid.New(), WithFixedTTL(time.Minute), WithWait(0), WithRequestKey(key))
 		if _, ok := err.(*RangeError); !ok {
 			t.Errorf("%q: %v", key, err)
 		}

@@ -11,17 +11,16 @@ import (
 // client.Client are Services, with the same errors.
 type Service interface {
 	Lender
-	Follower
 	Register(ctx context.Context, pool uuid.UUID, count int, opts ...Option) (State, error)
 	Inspect(ctx context.Context, pool uuid.UUID) (State, error)
 	Delete(ctx context.Context, pool uuid.UUID) error
-	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...Option) (*Lease, error)
+	Borrow(ctx context.Context, pool uuid.UUID, opts ...Option) (*Lease, error)
 
 	CreateSession(ctx context.Context, opts ...Option) (id string, idle time.Duration, err error)
 	Ping(ctx context.Context, session string) error
 	EndSession(ctx context.Context, session string) error
-	Acquire(ctx context.Context, session string, r Resource, ttl, wait time.Duration, opts ...Option) (Grant, error)
-	Enqueue(ctx context.Context, session string, r Resource, ttl time.Duration, opts ...Option) (g Grant, acquired bool, err error)
+	Acquire(ctx context.Context, session string, r Resource, opts ...Option) (Grant, error)
+	Enqueue(ctx context.Context, session string, r Resource, opts ...Option) (g Grant, acquired bool, err error)
 	Wait(ctx context.Context, session string, r Resource, wait time.Duration) (Grant, error)
 	Release(ctx context.Context, session string, r Resource, token string) error
 	Extend(ctx context.Context, session string, r Resource, token string, ttl time.Duration) (remaining time.Duration, err error)

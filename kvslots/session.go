@@ -68,28 +68,28 @@ func (s *Store) EndSession(_ context.Context, session string) error {
 	return err
 }
 
-// Acquire takes a lock, or a slot of a semaphore, for a session under a lease of
-// ttl. If none is free, or other callers wait already, the session waits in line
-// for up to wait. ttl must be at least a second and wait at least 0; both are
+// Acquire takes a lock, or a slot of a semaphore, for a session under a lease, which Extend renews: see WithTTL. If none is
+// free, or other callers wait already, the session waits in line for up to Config.MaxWait, or WithWait. Longer times are
 // clamped to the maxima of the Config.
 //
 // The errors are ErrNoSlot, ErrSessionGone, ErrLimitMismatch, ErrMaxLocks,
 // ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrMaxTombstones, ErrKeyReused,
 // ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx).
-func (s *Store) Acquire(ctx context.Context, session string, r Resource, ttl, wait time.Duration, opts ...Option) (Grant, error) {
+func (s *Store) Acquire(ctx context.Context, session string, r Resource, opts ...Option) (Grant, error) {
 	o, err := newOptions(opts)
 	if err != nil {
 		return Grant{}, err
 	}
-	if err := s.checkAcquire(ctx, session, r, ttl, wait); err != nil {
+	if err := s.checkAcquire(ctx, session, r); err != nil {
 		return Grant{}, err
 	}
-	c := s.bucket.Begin(s.newAcquire(session, r, ttl, wait, o))
+	c := s.bucket.Begin(s.newAcquire(session, r, o))
 	c.Wait(ctx) // with a short stack: see Borrow
 	return s.granted(c, session)
 }
 
-func (s *Store) newAcquire(session string, r Resource, ttl, wait time.Duration, o *Options) peer.Request {
+func (s *Store) newAcquire(session string, r Resource, o *Options) peer.Request {
+	ttl, wait := o.Times()
 	nonce, half := newSecret(session)
 	return peer.Acquire{
 		Resource: r.pool(), Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
@@ -114,14 +114,15 @@ func (s *Store) granted(c access.Call, session string) (Grant, error) {
 // acquired is false until a Wait has returned the lease.
 //
 // The errors are ErrAlreadyEnqueued, and those of Acquire except ErrNoSlot.
-func (s *Store) Enqueue(ctx context.Context, session string, r Resource, ttl time.Duration, opts ...Option) (g Grant, acquired bool, err error) {
+func (s *Store) Enqueue(ctx context.Context, session string, r Resource, opts ...Option) (g Grant, acquired bool, err error) {
 	o, err := newOptions(opts)
 	if err != nil {
 		return Grant{}, false, err
 	}
-	if err := s.checkAcquire(ctx, session, r, ttl, 0); err != nil {
+	if err := s.checkAcquire(ctx, session, r); err != nil {
 		return Grant{}, false, err
 	}
+	ttl, _ := o.Times()
 	nonce, half := newSecret(session)
 	a, err := s.bucket.Do(ctx, peer.Enqueue{
 		Resource: r.pool(), Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
@@ -134,10 +135,7 @@ func (s *Store) Enqueue(ctx context.Context, session string, r Resource, ttl tim
 }
 
 // checkAcquire checks the arguments of Acquire and Enqueue, and that entries may be added.
-func (s *Store) checkAcquire(ctx context.Context, session string, r Resource, ttl, wait time.Duration) error {
-	if err := CheckTimes(ttl, wait); err != nil {
-		return err
-	}
+func (s *Store) checkAcquire(ctx context.Context, session string, r Resource) error {
 	if err := r.Check(true); err != nil {
 		return err
 	}

@@ -149,9 +149,9 @@ func TestIdleSessionToGrant(t *testing.T) {
 func waitBy(ctx context.Context, peers []*Store, at int, session string, r Resource, how method) (Grant, error) {
 	s := peers[at%len(peers)]
 	if how == acquires {
-		return s.Acquire(ctx, session, r, time.Minute, time.Minute)
+		return s.Acquire(ctx, session, r, WithTTL(time.Minute), WithWait(time.Minute))
 	}
-	if _, _, err := s.Enqueue(ctx, session, r, time.Minute); err != nil {
+	if _, _, err := s.Enqueue(ctx, session, r, WithTTL(time.Minute)); err != nil {
 		return Grant{}, err
 	}
 	if how == waitsAway {
@@ -202,7 +202,7 @@ func TestIdleTime(t *testing.T) {
 		}},
 		{"acquiring", func(t *testing.T, session string, _ time.Time) time.Time {
 			asked := time.Now()
-			_, err := peers[1].Acquire(t.Context(), session, Lock("held"), time.Minute, 5*idle)
+			_, err := peers[1].Acquire(t.Context(), session, Lock("held"), WithTTL(time.Minute), WithWait(5*idle))
 			wantErr(t, err, ErrNoSlot)
 			return asked.Add(5 * idle)
 		}},
@@ -217,17 +217,17 @@ func TestIdleTime(t *testing.T) {
 		next := newSession(t, peers[1], time.Minute)
 		own := Lock(fmt.Sprint("own", i))
 		session, _, used := newIdleHolder(t, peers[0], idle, own)
-		_, acquired, err := peers[0].Enqueue(t.Context(), session, Lock("held"), time.Minute)
+		_, acquired, err := peers[0].Enqueue(t.Context(), session, Lock("held"), WithTTL(time.Minute))
 		for errors.Is(err, ErrSessionGone) { // the machine has paused for the idle time
 			session, _, used = newIdleHolder(t, peers[0], idle, own)
-			_, acquired, err = peers[0].Enqueue(t.Context(), session, Lock("held"), time.Minute)
+			_, acquired, err = peers[0].Enqueue(t.Context(), session, Lock("held"), WithTTL(time.Minute))
 		}
 		if acquired || err != nil {
 			t.Fatal(acquired, err)
 		}
 		done := make(chan time.Time)
 		go func() {
-			if _, err := peers[1].Acquire(context.Background(), next, own, time.Minute, time.Minute); err != nil {
+			if _, err := peers[1].Acquire(context.Background(), next, own, WithTTL(time.Minute), WithWait(time.Minute)); err != nil {
 				t.Error(err)
 			}
 			done <- time.Now()

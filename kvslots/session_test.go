@@ -21,7 +21,7 @@ func newIdleHolder(t testing.TB, s *Store, idle time.Duration, r Resource) (sess
 	for {
 		session, used = newSession(t, s, idle), time.Now()
 		var err error
-		if held, err = s.Acquire(t.Context(), session, r, time.Minute, time.Minute); err == nil {
+		if held, err = s.Acquire(t.Context(), session, r, WithTTL(time.Minute), WithWait(time.Minute)); err == nil {
 			return session, held, used
 		}
 		wantErr(t, err, ErrSessionGone)
@@ -33,13 +33,13 @@ func TestSessionHoldsLock(t *testing.T) {
 	a, b := peers[0], peers[1]
 	ctx := t.Context()
 	one, two := newSession(t, a, time.Minute), newSession(t, b, time.Minute)
-	g, err := a.Acquire(ctx, one, Lock("deploy"), time.Minute, 0)
+	g, err := a.Acquire(ctx, one, Lock("deploy"), WithTTL(time.Minute), WithWait(0))
 	if err != nil || len(g.Token) != 32 || g.TTL != time.Minute {
 		t.Fatal(g, err)
 	}
-	_, err = b.Acquire(ctx, two, Lock("deploy"), time.Minute, 0)
+	_, err = b.Acquire(ctx, two, Lock("deploy"), WithTTL(time.Minute), WithWait(0))
 	wantErr(t, err, ErrNoSlot)
-	_, err = b.Acquire(ctx, two, Semaphore("deploy", 1), time.Minute, 0)
+	_, err = b.Acquire(ctx, two, Semaphore("deploy", 1), WithTTL(time.Minute), WithWait(0))
 	wantErr(t, err, ErrLimitMismatch)
 	if left, err := b.Extend(ctx, two, Lock("deploy"), g.Token, 30*time.Second); err != nil || left != 30*time.Second {
 		t.Fatal(left, err)
@@ -47,13 +47,13 @@ func TestSessionHoldsLock(t *testing.T) {
 	wantErr(t, b.Release(ctx, two, Semaphore("deploy", 1), g.Token), ErrNotHeld)
 	natstest.Must(t, b.Release(ctx, two, Lock("deploy"), g.Token))
 	wantErr(t, a.Release(ctx, one, Lock("deploy"), g.Token), ErrNotHeld)
-	if _, err = b.Acquire(ctx, two, Semaphore("deploy", 2), time.Minute, 0); err != nil {
+	if _, err = b.Acquire(ctx, two, Semaphore("deploy", 2), WithTTL(time.Minute), WithWait(0)); err != nil {
 		t.Fatal(err)
 	}
 	natstest.Must(t, b.EndSession(ctx, two))
 	wantErr(t, a.EndSession(ctx, two), ErrSessionGone)
 	wantErr(t, a.Ping(ctx, two), ErrSessionGone)
-	if g, err = a.Acquire(ctx, one, Lock("deploy"), time.Minute, 0); err != nil {
+	if g, err = a.Acquire(ctx, one, Lock("deploy"), WithTTL(time.Minute), WithWait(0)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -62,7 +62,7 @@ func TestSessionHoldsLock(t *testing.T) {
 func TestTokenWithoutASession(t *testing.T) {
 	peers := openPeers(t, natstest.Start(t, ""), 2)
 	ctx, lock := t.Context(), Lock("deploy")
-	g, err := peers[0].Acquire(ctx, newSession(t, peers[0], time.Minute), lock, time.Minute, 0)
+	g, err := peers[0].Acquire(ctx, newSession(t, peers[0], time.Minute), lock, WithTTL(time.Minute), WithWait(0))
 	natstest.Must(t, err)
 	if left, err := peers[1].Extend(ctx, "", lock, g.Token, 30*time.Second); err != nil || left != 30*time.Second {
 		t.Fatal(left, err)
@@ -73,7 +73,7 @@ func TestTokenWithoutASession(t *testing.T) {
 	wantErr(t, peers[0].Release(ctx, "", lock, g.Token), ErrNotHeld)
 	_, err = peers[0].Extend(ctx, "", lock, g.Token, time.Minute)
 	wantErr(t, err, ErrNotHeld)
-	_, err = peers[0].Acquire(ctx, "", lock, time.Minute, 0)
+	_, err = peers[0].Acquire(ctx, "", lock, WithTTL(time.Minute), WithWait(0))
 	wantErr(t, err, ErrSessionGone)
 }
 
@@ -81,7 +81,7 @@ func TestEnqueueAndWait(t *testing.T) {
 	peers := openPeers(t, natstest.Start(t, ""), 3)
 	ctx := t.Context()
 	holder, waiter := newSession(t, peers[0], time.Minute), newSession(t, peers[1], time.Minute)
-	g, acquired, err := peers[0].Enqueue(ctx, holder, Lock("k"), time.Minute)
+	g, acquired, err := peers[0].Enqueue(ctx, holder, Lock("k"), WithTTL(time.Minute))
 	if err != nil || !acquired {
 		t.Fatal(g, acquired, err)
 	}
@@ -92,12 +92,12 @@ func TestEnqueueAndWait(t *testing.T) {
 	_, err = peers[1].Wait(ctx, holder, Lock("k"), 0)
 	wantErr(t, err, ErrNotEnqueued)
 
-	queued, acquired, err := peers[1].Enqueue(ctx, waiter, Lock("k"), time.Minute)
+	queued, acquired, err := peers[1].Enqueue(ctx, waiter, Lock("k"), WithTTL(time.Minute))
 	if err != nil || acquired {
 		t.Fatal(queued, acquired, err)
 	}
 	for _, p := range peers {
-		_, _, err = p.Enqueue(ctx, waiter, Lock("k"), time.Minute)
+		_, _, err = p.Enqueue(ctx, waiter, Lock("k"), WithTTL(time.Minute))
 		wantErr(t, err, ErrAlreadyEnqueued)
 	}
 	done := make(chan error)
@@ -121,10 +121,10 @@ func TestWaitTimesOut(t *testing.T) {
 	peers := openPeers(t, natstest.Start(t, ""), 2)
 	ctx := t.Context()
 	holder, waiter := newSession(t, peers[0], time.Minute), newSession(t, peers[1], time.Minute)
-	if _, err := peers[0].Acquire(ctx, holder, Semaphore("k", 1), time.Minute, 0); err != nil {
+	if _, err := peers[0].Acquire(ctx, holder, Semaphore("k", 1), WithTTL(time.Minute), WithWait(0)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := peers[0].Enqueue(ctx, waiter, Semaphore("k", 1), time.Minute); err != nil {
+	if _, _, err := peers[0].Enqueue(ctx, waiter, Semaphore("k", 1), WithTTL(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	_, err := peers[1].Wait(ctx, waiter, Semaphore("k", 1), 50*time.Millisecond)
@@ -137,9 +137,9 @@ func TestPromotedUnseen(t *testing.T) {
 	peers := openPeers(t, natstest.Start(t, ""), 2)
 	ctx := t.Context()
 	holder, waiter := newSession(t, peers[0], time.Minute), newSession(t, peers[1], time.Minute)
-	g, err := peers[0].Acquire(ctx, holder, Lock("k"), time.Minute, 0)
+	g, err := peers[0].Acquire(ctx, holder, Lock("k"), WithTTL(time.Minute), WithWait(0))
 	natstest.Must(t, err)
-	if _, _, err := peers[1].Enqueue(ctx, waiter, Lock("k"), time.Second); err != nil {
+	if _, _, err := peers[1].Enqueue(ctx, waiter, Lock("k"), WithTTL(time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	natstest.Must(t, peers[0].Release(ctx, holder, Lock("k"), g.Token))
@@ -158,7 +158,7 @@ func TestIdleSessionEnds(t *testing.T) {
 	ctx := t.Context()
 	waiter := newSession(t, peers[1], time.Minute)
 	idle, _, used := newIdleHolder(t, peers[0], time.Second, Lock("k"))
-	if _, err := peers[1].Acquire(ctx, waiter, Lock("k"), time.Minute, time.Minute); err != nil {
+	if _, err := peers[1].Acquire(ctx, waiter, Lock("k"), WithTTL(time.Minute), WithWait(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("granted %v after the deadline", time.Since(used)-time.Second)

@@ -85,18 +85,14 @@ func (s *Store) room() error {
 	return nil
 }
 
-// Borrow takes the lowest free slot of a pool under a lease of ttl. If no slot is
-// free, or other borrowers wait already, Borrow waits in line for up to wait. ttl
-// must be at least a second and wait at least 0; both are clamped to the maxima of
-// the Config.
+// Borrow takes the lowest free slot of a pool under a lease, which is renewed until Lease.Return: see WithTTL and
+// WithFixedTTL. If no slot is free, or other borrowers wait already, Borrow waits in line for up to
+// Config.MaxWait, or WithWait. Longer times are clamped to the maxima of the Config.
 //
 // The errors are ErrNoSlot, ErrNoPool (also if the pool is deleted during the wait),
 // ErrMaxWaiters, ErrKeyReused, ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx). For
 // which slot is taken and when, see kvslots/DESIGN.md, "Taking a slot" and "The line".
-func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...Option) (*Lease, error) {
-	if err := CheckTimes(ttl, wait); err != nil {
-		return nil, err
-	}
+func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, opts ...Option) (*Lease, error) {
 	o, err := newOptions(opts)
 	if err != nil {
 		return nil, err
@@ -104,8 +100,8 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Durat
 	if err := s.checkRoom(ctx); err != nil {
 		return nil, err
 	}
-	ids := leaseIDs{pool: hidden.Move(&pool), key: o.RequestKey}
-	c := s.bucket.Begin(s.newBorrow(&ids, ttl, wait, o))
+	ids := leaseIDs{pool: hidden.Move(&pool), key: o.RequestKey, fixed: o.Fixed}
+	c := s.bucket.Begin(s.newBorrow(&ids, o))
 	c.Wait(ctx) // with a small stack: see Bucket.Begin of package bucket
 	return s.borrowed(&ids, c)
 }
@@ -115,6 +111,7 @@ type leaseIDs struct {
 	pool  *uuid.UUID
 	lease uuid.UUID // of a borrow, that of its first claim; with a key, the nonce of that
 	key   string    // the request key; "" for none
+	fixed bool      // see WithFixedTTL
 }
 
 // ofClaim returns the lease id of claim n of a borrow, counted from 0. Each claim has its own.
@@ -134,7 +131,8 @@ func (ids *leaseIDs) hashOfClaim(n int) (lease, nonce entry.Hash) {
 	return leaseHash(ids.ofClaim(n)), nonce
 }
 
-func (s *Store) newBorrow(ids *leaseIDs, ttl, wait time.Duration, o *Options) peer.Borrow {
+func (s *Store) newBorrow(ids *leaseIDs, o *Options) peer.Borrow {
+	ttl, wait := o.Times()
 	ids.lease = uuid.New()
 	r := peer.Borrow{
 		Pool: poolHash(*ids.pool), LeaseOf: ids.hashOfClaim,
@@ -150,7 +148,11 @@ func (s *Store) borrowed(ids *leaseIDs, c access.Call) (*Lease, error) {
 	if err != nil {
 		return nil, refused(err, a.Place)
 	}
-	return s.lease(ids, &a.Grant), nil
+	l := s.lease(ids, &a.Grant)
+	if !ids.fixed {
+		l.KeepAlive()
+	}
+	return l, nil
 }
 
 func (s *Store) lease(ids *leaseIDs, g *peer.Grant) *Lease {

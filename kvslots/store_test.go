@@ -39,7 +39,7 @@ func newPool(t testing.TB, s *Store, count int) uuid.UUID {
 
 func mustBorrow(t testing.TB, s *Store, pool uuid.UUID) *Lease {
 	t.Helper()
-	l, err := s.Borrow(t.Context(), pool, time.Minute, 0)
+	l, err := s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0))
 	natstest.Must(t, err)
 	return l
 }
@@ -85,7 +85,7 @@ func TestLowestFirst(t *testing.T) {
 		}
 		held = append(held, l)
 	}
-	_, err := b.Borrow(t.Context(), pool, time.Minute, 0)
+	_, err := b.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0))
 	wantErr(t, err, ErrNoSlot)
 	mustReturn(t, b, pool, held[2])
 	mustReturn(t, b, pool, held[1])
@@ -132,7 +132,7 @@ func TestShrink(t *testing.T) {
 		}
 		for i, l := range []*Lease{held[0], held[1], held[3]} { // 2 is the straggler
 			for _, s := range peers {
-				_, err := s.Borrow(t.Context(), pool, time.Minute, 0)
+				_, err := s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0))
 				wantErr(t, err, ErrNoSlot)
 			}
 			mustReturn(t, at(i), pool, l)
@@ -140,7 +140,7 @@ func TestShrink(t *testing.T) {
 		if l := mustBorrow(t, at(2), pool); l.Position() != 0 {
 			t.Fatalf("got position %d", l.Position())
 		}
-		_, err = at(0).Borrow(t.Context(), pool, time.Minute, 0)
+		_, err = at(0).Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0))
 		wantErr(t, err, ErrNoSlot)
 	}
 }
@@ -152,7 +152,7 @@ func TestDeleteEndsAll(t *testing.T) {
 	waiter := make(chan error, 3)
 	for _, s := range peers {
 		go func() {
-			_, err := s.Borrow(context.Background(), pool, time.Minute, time.Minute)
+			_, err := s.Borrow(context.Background(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
 			waiter <- err
 		}()
 	}
@@ -190,7 +190,7 @@ func TestRaisedCountWakes(t *testing.T) {
 	got := make(chan int, waiters)
 	for i := range waiters {
 		go func() {
-			l, err := peers[i%3].Borrow(context.Background(), pool, time.Minute, time.Minute)
+			l, err := peers[i%3].Borrow(context.Background(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
 			if err != nil {
 				t.Error(err)
 				got <- -1
@@ -226,7 +226,7 @@ func TestGivingUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan *Lease, 1)
 		go func() {
-			l, err := peers[1].Borrow(ctx, pool, time.Minute, time.Minute)
+			l, err := peers[1].Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
@@ -264,11 +264,11 @@ func TestRanges(t *testing.T) {
 	}{
 		{"count too low", "count", func() error { _, err := s.Register(ctx, pool, -1); return err }},
 		{"count too high", "count", func() error { _, err := s.Register(ctx, pool, MaxCount+1); return err }},
-		{"no ttl", "ttl", func() error { _, err := s.Borrow(ctx, pool, 0, 0); return err }},
-		{"short ttl", "ttl", func() error { _, err := s.Borrow(ctx, pool, time.Second-1, 0); return err }},
-		{"negative wait", "wait", func() error { _, err := s.Borrow(ctx, pool, time.Second, -1); return err }},
+		{"no ttl", "ttl", func() error { _, err := s.Borrow(ctx, pool, WithFixedTTL(0), WithWait(0)); return err }},
+		{"short ttl", "ttl", func() error { _, err := s.Borrow(ctx, pool, WithFixedTTL(time.Second-1), WithWait(0)); return err }},
+		{"negative wait", "wait", func() error { _, err := s.Borrow(ctx, pool, WithFixedTTL(time.Second), WithWait(-1)); return err }},
 		{"long label", "label", func() error {
-			_, err := s.Borrow(ctx, pool, time.Second, 0, WithLabel(string(make([]byte, MaxLabel+1))))
+			_, err := s.Borrow(ctx, pool, WithFixedTTL(time.Second), WithWait(0), WithLabel(string(make([]byte, MaxLabel+1))))
 			return err
 		}},
 		{"renewal without ttl", "ttl", func() error { _, err := s.Renew(ctx, pool, uuid.New(), 0); return err }},
@@ -280,7 +280,7 @@ func TestRanges(t *testing.T) {
 			}
 		})
 	}
-	l, err := s.Borrow(ctx, pool, 1000*time.Hour, 0)
+	l, err := s.Borrow(ctx, pool, WithFixedTTL(1000*time.Hour), WithWait(0))
 	if err != nil || l.TTL() != DefaultMaxTTL {
 		t.Fatalf("got a ttl of %v, %v", l.TTL(), err)
 	}

@@ -35,7 +35,7 @@ func TestBoundaryStorm(t *testing.T) {
 				slack = time.Duration(rules.Slack)
 			}
 			jitter := time.Duration(r.IntN(60_000)-30_000) * time.Microsecond
-			l, err := granting.Borrow(t.Context(), pool, time.Second, 0)
+			l, err := granting.Borrow(t.Context(), pool, WithFixedTTL(time.Second), WithWait(0))
 			natstest.Must(t, err)
 			wg.Go(func() {
 				time.Sleep(time.Until(l.ExpiresAt()) + jitter)
@@ -89,15 +89,15 @@ func TestExpiry(t *testing.T) {
 	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 2)
 	pool := newPool(t, peers[0], 1)
-	l, err := peers[0].Borrow(t.Context(), pool, time.Second, 0)
+	l, err := peers[0].Borrow(t.Context(), pool, WithFixedTTL(time.Second), WithWait(0))
 	natstest.Must(t, err)
-	next, err := peers[1].Borrow(t.Context(), pool, time.Second, time.Minute)
+	next, err := peers[1].Borrow(t.Context(), pool, WithFixedTTL(time.Second), WithWait(time.Minute))
 	natstest.Must(t, err)
 	if early := time.Until(l.ExpiresAt()); early > 0 {
 		t.Errorf("the next was granted %s before the end", early)
 	}
 	_ = peers[1].Close(t.Context()) // it granted the second lease
-	third, err := peers[0].Borrow(t.Context(), pool, time.Second, time.Minute)
+	third, err := peers[0].Borrow(t.Context(), pool, WithFixedTTL(time.Second), WithWait(time.Minute))
 	natstest.Must(t, err)
 	if early := time.Until(next.ExpiresAt()); early > 0 {
 		t.Errorf("the third was granted %s before the end", early)
@@ -119,12 +119,12 @@ func BenchmarkExpiryToGrant(b *testing.B) {
 		pool := newPool(b, peers[0], 1)
 		holder, waiter := peers[i%3], peers[(i+1)%3]
 		wg.Go(func() {
-			l, err := holder.Borrow(b.Context(), pool, time.Second, 0)
+			l, err := holder.Borrow(b.Context(), pool, WithFixedTTL(time.Second), WithWait(0))
 			if err != nil {
 				b.Error(err)
 				return
 			}
-			if _, err := waiter.Borrow(b.Context(), pool, time.Minute, time.Minute); err != nil {
+			if _, err := waiter.Borrow(b.Context(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute)); err != nil {
 				b.Error(err)
 				return
 			}

@@ -15,9 +15,10 @@ const forever time.Duration = 1 << 62
 
 // times returns the ttl and the wait of options.
 func times(opts []Option) (ttl, wait time.Duration, err error) {
-	o := Options{TTL: DefaultLeaseTTL, Wait: new(forever)}
+	var o Options
 	err = o.Apply(opts)
-	return o.TTL, *o.Wait, err
+	ttl, wait = o.Times()
+	return ttl, wait, err
 }
 
 // waitInLine calls try, which sends a request, until one is granted, with one request key, so with one place in line,

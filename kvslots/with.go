@@ -3,25 +3,25 @@ package kvslots
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// With borrows a slot of a pool, calls do with the lease, and returns the lease. Meanwhile it
-// renews the lease. The context of do ends before the lease does: see Lease.Context. WithTTL sets the lease, and
-// WithWait how long it waits at most.
+// With borrows a slot of a pool, calls do with the lease, and returns the lease. The context of do ends before the lease does: see Lease.Context. Without WithWait it waits in
+// line until ctx ends, across failures of single gateways.
 //
 // The errors are those of Store.Borrow, that of do, and those of Store.Return: the slot is taken until its lease
 // ends then. If the lease was lost while do ran, the error wraps Lease.Err, too.
 func With(ctx context.Context, at Service, pool uuid.UUID, do func(context.Context, *Lease) error, opts ...Option) (err error) {
-	ttl, wait, err := times(opts)
+	_, wait, err := times(opts)
 	if err != nil {
 		return err
 	}
 	var lease *Lease
 	err = waitInLine(ctx, wait, func(wait time.Duration, key Option) (err error) {
-		lease, err = at.Borrow(ctx, pool, ttl, wait, append([]Option{key}, opts...)...)
+		lease, err = at.Borrow(ctx, pool, slices.Concat([]Option{key}, opts, []Option{WithWait(wait)})...)
 		return err
 	})
 	if err != nil {
@@ -32,7 +32,6 @@ func With(ctx context.Context, at Service, pool uuid.UUID, do func(context.Conte
 			err = errors.Join(err, failed)
 		}
 	}()
-	defer lease.KeepAlive(ctx)()
 	within, cancel := lease.Context(ctx)
 	defer cancel()
 	return errors.Join(do(within, lease), lease.Err())

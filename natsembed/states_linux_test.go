@@ -94,7 +94,7 @@ func prepare(t *testing.T, dir string) {
 	if _, err := s.store.Register(t.Context(), leasedPool, 2); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.store.Borrow(t.Context(), leasedPool, time.Hour, 0); err != nil {
+	if _, err := s.store.Borrow(t.Context(), leasedPool, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0)); err != nil {
 		t.Fatal(err)
 	}
 	s.close()

@@ -127,7 +127,7 @@ func answerFrom(store *kvslots.Store) http.HandlerFunc {
 		case err != nil:
 		case operation == "borrow":
 			var lease *kvslots.Lease
-			if lease, err = store.Borrow(r.Context(), pool, leaseTTL, time.Minute); err == nil {
+			if lease, err = store.Borrow(r.Context(), pool, kvslots.WithFixedTTL(leaseTTL), kvslots.WithWait(time.Minute)); err == nil {
 				answer = strings.Replace(leaseAnswer, answeredLease, lease.ID().String(), 1)
 			}
 		case operation == "return":

@@ -79,12 +79,12 @@ func TestDumpOfStore(t *testing.T) {
 	if _, err := store.Register(t.Context(), waitingPool, 1); err != nil {
 		t.Fatal(err)
 	}
-	lease, err := store.Borrow(t.Context(), waitingPool, time.Minute, 0)
+	lease, err := store.Borrow(t.Context(), waitingPool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 	kvslotstest.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
-		_, err := store.Borrow(ctx, waitingPool, time.Minute, time.Minute)
+		_, err := store.Borrow(ctx, waitingPool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Minute))
 		ended <- err
 	}()
 	for {
@@ -120,11 +120,11 @@ func TestDumpOfProgram(t *testing.T) {
 		if _, err := over.Register(t.Context(), pool, 1); err != nil {
 			t.Fatal(err)
 		}
-		lease, err := over.Borrow(t.Context(), pool, time.Minute, 0)
+		lease, err := over.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 		kvslotstest.Must(t, err)
 		leases[pool] = lease.ID()
 	}
-	go over.Borrow(t.Context(), waitingPool, time.Minute, time.Minute)
+	go over.Borrow(t.Context(), waitingPool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Minute))
 	go func() {
 		answer, err := http.Post(url+"/l/"+heldPool.String()+"/borrow", "application/json", strings.NewReader(`{"ttl":60,"wait":60}`))
 		if err == nil {

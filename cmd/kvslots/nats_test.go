@@ -57,13 +57,13 @@ func TestServeOverNATS(t *testing.T) {
 	if _, err := c.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
 	}
-	lease, err := c.Borrow(t.Context(), id, 30*time.Second, 0)
+	lease, err := c.Borrow(t.Context(), id, kvslots.WithFixedTTL(30*time.Second), kvslots.WithWait(0))
 	kvslotstest.Must(t, err)
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 409, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	waited := make(chan error, 1)
 	go func() {
-		_, err := c.Borrow(ctx, id, 30*time.Second, 30*time.Second)
+		_, err := c.Borrow(ctx, id, kvslots.WithFixedTTL(30*time.Second), kvslots.WithWait(30*time.Second))
 		waited <- err
 	}()
 	p.eventually(t, "/l/"+pool, `"waiting":1`)
@@ -142,18 +142,18 @@ func TestBorrowerDiesAtTheListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 20 {
-		held, err := c.Borrow(t.Context(), id, 10*time.Minute, 0)
+		held, err := c.Borrow(t.Context(), id, kvslots.WithFixedTTL(10*time.Minute), kvslots.WithWait(0))
 		kvslotstest.Must(t, err)
 		dying := connectNATS(t, p.natsURL(t), nats.NoReconnect())
 		died := make(chan struct{})
 		go func() {
 			defer close(died)
-			_, _ = natsclient.New(dying, client.Config{}).Borrow(context.Background(), id, 10*time.Minute, time.Minute)
+			_, _ = natsclient.New(dying, client.Config{}).Borrow(context.Background(), id, kvslots.WithFixedTTL(10*time.Minute), kvslots.WithWait(time.Minute))
 		}()
 		p.eventually(t, "/l/"+pool, `"waiting":1`)
 		next := make(chan error, 1)
 		go func() {
-			lease, err := c.Borrow(t.Context(), id, 10*time.Minute, 10*time.Second)
+			lease, err := c.Borrow(t.Context(), id, kvslots.WithFixedTTL(10*time.Minute), kvslots.WithWait(10*time.Second))
 			if err == nil {
 				_, err = lease.Return(t.Context())
 			}

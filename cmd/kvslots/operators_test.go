@@ -282,12 +282,12 @@ func TestLongLists(t *testing.T) {
 	defer waits.Wait()
 	defer cancel()
 	for range n {
-		if _, err := c.Borrow(t.Context(), many, time.Minute, 0); err != nil {
+		if _, err := c.Borrow(t.Context(), many, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range n {
-		waits.Go(func() { _, _ = c.Borrow(ctx, many, time.Minute, time.Minute) })
+		waits.Go(func() { _, _ = c.Borrow(ctx, many, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Minute)) })
 	}
 	waitFor(t, func() bool { state, err := c.Inspect(t.Context(), many); return err == nil && state.Waiting == n })
 	hash := kvslots.ByID(many).Hash()

@@ -54,12 +54,12 @@ func TestRecommendedPermissions(t *testing.T) {
 	if _, err := client.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Borrow(t.Context(), id, time.Hour, 0); err != nil {
+	if _, err := client.Borrow(t.Context(), id, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0)); err != nil {
 		t.Fatal(err)
 	}
 	session, _, err := client.CreateSession(t.Context())
 	kvslotstest.Must(t, err)
-	if _, err := client.Acquire(t.Context(), session, kvslots.Lock("deploy"), time.Minute, 0); err != nil {
+	if _, err := client.Acquire(t.Context(), session, kvslots.Lock("deploy"), kvslots.WithTTL(time.Minute), kvslots.WithWait(0)); err != nil {
 		t.Fatal(err)
 	}
 	callCharge(t, url, ann)
@@ -167,7 +167,7 @@ func TestGatewayInboxesAreItsOwn(t *testing.T) {
 	if _, err := ann.Register(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
 	}
-	lease, err := ann.Borrow(t.Context(), id, time.Hour, 0)
+	lease, err := ann.Borrow(t.Context(), id, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0))
 	kvslotstest.Must(t, err)
 	if _, err := lease.Return(t.Context()); err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestPermissionsGivenBack(t *testing.T) {
 	lease := p.lend(t)
 	waited := make(chan error, 1)
 	go func() {
-		_, err := natsclient.New(admin, client.Config{}).Borrow(t.Context(), uuid.MustParse(pool), time.Minute, 5*time.Minute)
+		_, err := natsclient.New(admin, client.Config{}).Borrow(t.Context(), uuid.MustParse(pool), kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(5*time.Minute))
 		waited <- err
 	}()
 	p.eventually(t, "/l/"+pool, `"waiting":1`)

@@ -24,7 +24,6 @@ type slot struct {
 	pool  uuid.UUID
 
 	lease *kvslots.Lease // as last granted; nil before
-	stop  func()         // stops its renewals
 }
 
 // slot returns a slot of the pool that was given in args, or else in the environment. The
@@ -35,7 +34,7 @@ func (p *poolCommand) slot(t leaseTerms, args []string) (*slot, error) {
 		return nil, err
 	}
 	from, err := dial(&p.at, p.ErrOrStderr())
-	return &slot{leaseTerms: t, until: clock.Now() + t.wait, from: from, pool: pool, stop: func() {}}, err
+	return &slot{leaseTerms: t, until: clock.Now() + t.wait, from: from, pool: pool}, err
 }
 
 func (s *slot) close() { s.from.Close() }
@@ -52,7 +51,7 @@ func (s *slot) take(ctx context.Context) (err error) {
 	if s.lease != nil && wait == 0 {
 		return errors.New("the gateway's answers take too long for so short a --ttl")
 	}
-	s.lease, err = s.from.Borrow(ctx, s.pool, s.ttl, wait, kvslots.WithLabel(s.label))
+	s.lease, err = s.from.Borrow(ctx, s.pool, kvslots.WithFixedTTL(s.ttl), kvslots.WithWait(wait), kvslots.WithLabel(s.label))
 	return s.from.explain(err)
 }
 
@@ -61,13 +60,12 @@ func (s *slot) Borrow(ctx context.Context) (underlease.Lease, error) {
 	if err := s.take(ctx); err != nil {
 		return nil, err
 	}
-	s.stop = s.lease.KeepAlive(context.Background())
+	s.lease.KeepAlive()
 	return s.lease, nil
 }
 
 // Return tries to return the lease until it has ended.
 func (s *slot) Return(ctx context.Context) error {
-	s.stop()
 	ctx, cancel := whileHeld(ctx, s.lease)
 	defer cancel()
 	s.from.hint = "trying to return the slot until its lease ends, or a second signal comes"

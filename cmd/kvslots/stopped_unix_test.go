@@ -77,13 +77,13 @@ func TestRequestsThatAStoppedGatewayFinds(t *testing.T) {
 	places := map[string]place{}
 	enqueue := func(session string, on kvslots.Resource) {
 		t.Helper()
-		if _, acquired, err := other.Enqueue(t.Context(), session, on, time.Minute); err != nil || acquired {
+		if _, acquired, err := other.Enqueue(t.Context(), session, on, kvslots.WithTTL(time.Minute)); err != nil || acquired {
 			t.Fatal(acquired, err)
 		}
 	}
 	for name := range leave {
 		p := place{on: kvslots.Lock(uuid.NewString()), holder: newSession(), queue: newSession()}
-		g, err := other.Acquire(t.Context(), p.holder, p.on, time.Minute, 0)
+		g, err := other.Acquire(t.Context(), p.holder, p.on, kvslots.WithTTL(time.Minute), kvslots.WithWait(0))
 		must(err)
 		p.token = g.Token
 		enqueue(p.queue, p.on)
@@ -112,7 +112,7 @@ func TestRequestsThatAStoppedGatewayFinds(t *testing.T) {
 	}
 	borrowed := make(chan error, 1)
 	go func() { // of a client that stays
-		_, err := natsclient.New(srv.Connect(), client.Config{}).Borrow(t.Context(), uuid.MustParse(pool), time.Minute, 0)
+		_, err := natsclient.New(srv.Connect(), client.Config{}).Borrow(t.Context(), uuid.MustParse(pool), kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 		borrowed <- err
 	}()
 	<-time.After(time.Until(stoppedAt.Add(1500 * time.Millisecond))) // the gateway notices that from a second on

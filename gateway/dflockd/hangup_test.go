@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/dflockd"
@@ -20,15 +19,15 @@ type lateGrants struct {
 	hungUp chan struct{}
 }
 
-func (s lateGrants) Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration, opts ...kvslots.Option) (kvslots.Grant, error) {
-	g, err := s.Sessions.Acquire(context.WithoutCancel(ctx), session, r, ttl, wait, opts...)
+func (s lateGrants) Acquire(ctx context.Context, session string, r kvslots.Resource, opts ...kvslots.Option) (kvslots.Grant, error) {
+	g, err := s.Sessions.Acquire(context.WithoutCancel(ctx), session, r, opts...)
 	<-ctx.Done()
 	s.hungUp <- struct{}{}
 	return g, err
 }
 
-func (s lateGrants) Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration, opts ...kvslots.Option) (kvslots.Grant, bool, error) {
-	g, acquired, err := s.Sessions.Enqueue(context.WithoutCancel(ctx), session, r, ttl, opts...)
+func (s lateGrants) Enqueue(ctx context.Context, session string, r kvslots.Resource, opts ...kvslots.Option) (kvslots.Grant, bool, error) {
+	g, acquired, err := s.Sessions.Enqueue(context.WithoutCancel(ctx), session, r, opts...)
 	<-ctx.Done()
 	s.hungUp <- struct{}{}
 	return g, acquired, err

@@ -209,12 +209,12 @@ type failing struct {
 	*kvslots.Store
 }
 
-func (f failing) Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration, opts ...kvslots.Option) (kvslots.Grant, error) {
-	return f.broken.Acquire(ctx, session, r, ttl, wait, opts...)
+func (f failing) Acquire(ctx context.Context, session string, r kvslots.Resource, opts ...kvslots.Option) (kvslots.Grant, error) {
+	return f.broken.Acquire(ctx, session, r, opts...)
 }
 
-func (f failing) Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration, opts ...kvslots.Option) (kvslots.Grant, bool, error) {
-	return f.broken.Enqueue(ctx, session, r, ttl, opts...)
+func (f failing) Enqueue(ctx context.Context, session string, r kvslots.Resource, opts ...kvslots.Option) (kvslots.Grant, bool, error) {
+	return f.broken.Enqueue(ctx, session, r, opts...)
 }
 
 func waitLimits(total int) ops.WaitLimits { return ops.WaitLimits{Total: total} }

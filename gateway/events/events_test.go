@@ -39,7 +39,7 @@ func register(t testing.TB, s *site, count int, opts ...kvslots.Option) uuid.UUI
 
 func borrow(t testing.TB, s *site, pool uuid.UUID, label string) *kvslots.Lease {
 	t.Helper()
-	lease, err := s.store.Borrow(t.Context(), pool, time.Minute, 0, kvslots.WithLabel(label))
+	lease, err := s.store.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0), kvslots.WithLabel(label))
 	kvslotstest.Must(t, err)
 	return lease
 }
@@ -95,7 +95,7 @@ func TestFilters(t *testing.T) {
 	}
 	a := borrow(t, s, pool, "a")
 	b := borrow(t, s, other, "b")
-	c, err := s.store.Acquire(t.Context(), session, kvslots.Lock("build"), time.Minute, 0, kvslots.WithLabel("c"))
+	c, err := s.store.Acquire(t.Context(), session, kvslots.Lock("build"), kvslots.WithTTL(time.Minute), kvslots.WithWait(0), kvslots.WithLabel("c"))
 	kvslotstest.Must(t, err)
 	giveBack(t, b)
 	kvslotstest.Must(t, s.store.Release(t.Context(), session, kvslots.Lock("build"), c.Token))
@@ -180,7 +180,7 @@ func TestResumeAtAnotherGateway(t *testing.T) {
 	for i := range 4 {
 		borrowing.Go(func() {
 			for range 25 {
-				lease, err := sites[i%2].store.Borrow(t.Context(), pool, time.Minute, 0)
+				lease, err := sites[i%2].store.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 				if err == nil {
 					_, err = lease.Return(t.Context())
 				}
@@ -234,7 +234,7 @@ func TestIDsEndWhatHappenedAtOnce(t *testing.T) {
 	kvslotstest.Must(t, err)
 	const n = 5
 	for i := range n {
-		if _, err := s.store.Acquire(t.Context(), session, kvslots.Lock(fmt.Sprint("k", i)), time.Minute, 0); err != nil {
+		if _, err := s.store.Acquire(t.Context(), session, kvslots.Lock(fmt.Sprint("k", i)), kvslots.WithTTL(time.Minute), kvslots.WithWait(0)); err != nil {
 			t.Fatal(err)
 		}
 	}

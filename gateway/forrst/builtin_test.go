@@ -178,7 +178,7 @@ func (s silentStore) OwnedStatus(ctx context.Context, _ string) (kvslots.OwnedSt
 // fullStore has no room for a lock.
 type fullStore struct{ ops.OwnedLocks }
 
-func (fullStore) LockOwned(context.Context, string, string, time.Duration, time.Duration, ...kvslots.Option) (*kvslots.OwnedLock, error) {
+func (fullStore) LockOwned(context.Context, string, string, ...kvslots.Option) (*kvslots.OwnedLock, error) {
 	return nil, fmt.Errorf("%w: 1 MiB is free", kvslots.ErrFull)
 }
 

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/forrst"
@@ -170,8 +169,11 @@ func FuzzEnvelope(f *testing.F) {
 // freeLocks grants every lock.
 type freeLocks struct{ ops.OwnedLocks }
 
-func (freeLocks) LockOwned(_ context.Context, name, owner string, ttl, _ time.Duration, _ ...kvslots.Option) (*kvslots.OwnedLock, error) {
-	return &kvslots.OwnedLock{Name: name, Owner: owner, TTL: ttl}, nil
+func (freeLocks) LockOwned(_ context.Context, name, owner string, opts ...kvslots.Option) (*kvslots.OwnedLock, error) {
+	var o kvslots.Options
+	err := o.Apply(opts)
+	ttl, _ := o.Times()
+	return &kvslots.OwnedLock{Name: name, Owner: owner, TTL: ttl}, err
 }
 
 func (freeLocks) UnlockOwned(context.Context, *kvslots.OwnedLock) (bool, error) { return true, nil }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/forrst"
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -129,7 +130,7 @@ func TestGoldenCall(t *testing.T) {
 	if len(data.Owner) != 36 || data.Owner[14] != '4' {
 		t.Errorf("owner %s is no UUID v4", data.Owner)
 	}
-	if _, err := d.store.LockOwned(t.Context(), "lock:payments.charge:user:123", "another", time.Minute, 0); err != nil {
+	if _, err := d.store.LockOwned(t.Context(), "lock:payments.charge:user:123", "another", kvslots.WithTTL(time.Minute), kvslots.WithWait(0)); err != nil {
 		t.Fatalf("not released: %v", err)
 	}
 	held := example(t, "held_response").(map[string]any)
@@ -162,7 +163,7 @@ func TestGoldenStatus(t *testing.T) {
 	d := goldenGateway(t)
 	key := `{"key":"lock:payments.charge:user:123"}`
 	d.golden(t, envelope(status, key, ""), 200, result(example(t, "status_free_result")))
-	if _, err := d.store.LockOwned(t.Context(), "lock:payments.charge:user:123", "uuid-abc-123", 30*time.Minute, 0); err != nil {
+	if _, err := d.store.LockOwned(t.Context(), "lock:payments.charge:user:123", "uuid-abc-123", kvslots.WithTTL(30*time.Minute), kvslots.WithWait(0)); err != nil {
 		t.Fatal(err)
 	}
 	d.golden(t, envelope(status, key, ""), 200, result(example(t, "status_result")))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -104,7 +105,7 @@ func TestCallersExcludeEachOther(t *testing.T) {
 	s := newSite(t)
 	gateways := []*testGateway{s.startGateway(t, forrst.Config{}), s.startGateway(t, forrst.Config{})}
 	startService(t, s)
-	held, err := gateways[0].store.LockOwned(t.Context(), "lock:work.count:k", "test", time.Minute, 0)
+	held, err := gateways[0].store.LockOwned(t.Context(), "lock:work.count:k", "test", kvslots.WithTTL(time.Minute), kvslots.WithWait(0))
 	kvslotstest.Must(t, err)
 	const callers = 20
 	var wg sync.WaitGroup

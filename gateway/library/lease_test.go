@@ -143,8 +143,8 @@ type lateGrants struct {
 	hungUp chan struct{}
 }
 
-func (p lateGrants) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error) {
-	lease, err := p.Pools.Borrow(context.WithoutCancel(ctx), pool, ttl, wait, opts...)
+func (p lateGrants) Borrow(ctx context.Context, pool uuid.UUID, opts ...kvslots.Option) (*kvslots.Lease, error) {
+	lease, err := p.Pools.Borrow(context.WithoutCancel(ctx), pool, opts...)
 	<-ctx.Done()
 	close(p.hungUp)
 	return lease, err

@@ -63,9 +63,9 @@ func TestFollowing(t *testing.T) {
 
 	session := createSession(t, sessionsOverNATS(d))
 	lock, semaphore := kvslots.Lock("l"), kvslots.Semaphore("s", 2)
-	held, err := other.Acquire(t.Context(), session, lock, time.Minute, 0)
+	held, err := other.Acquire(t.Context(), session, lock, kvslots.WithTTL(time.Minute), kvslots.WithWait(0))
 	kvslotstest.Must(t, err)
-	slot, err := other.Acquire(t.Context(), session, semaphore, time.Minute, 0)
+	slot, err := other.Acquire(t.Context(), session, semaphore, kvslots.WithTTL(time.Minute), kvslots.WithWait(0))
 	kvslotstest.Must(t, err)
 	in := func(fields string) string { return `{"session":"` + session + `",` + fields + `"timeout_s":60}` }
 	released := d.follow(t, "lock.follow", in(`"key":"l","token":"`+held.Token+`",`))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -55,7 +56,7 @@ func TestMadeUpCancelsLeaveAnswers(t *testing.T) {
 // hold takes a slot of the pool without a request.
 func (d *embedded) hold(t *testing.T) wire.Lease {
 	t.Helper()
-	lease, err := d.store.Borrow(t.Context(), uuid.MustParse(poolA), 10*time.Minute, 0)
+	lease, err := d.store.Borrow(t.Context(), uuid.MustParse(poolA), kvslots.WithFixedTTL(10*time.Minute), kvslots.WithWait(0))
 	kvslotstest.Must(t, err)
 	return wire.NewLease(lease)
 }

@@ -32,7 +32,7 @@ func TestOperatorTokens(t *testing.T) {
 	}
 	session, _, err := store.CreateSession(ctx)
 	kvslotstest.Must(t, err)
-	if _, err := store.Acquire(ctx, session, kvslots.Lock("deploy"), time.Minute, 0); err != nil {
+	if _, err := store.Acquire(ctx, session, kvslots.Lock("deploy"), kvslots.WithTTL(time.Minute), kvslots.WithWait(0)); err != nil {
 		t.Fatal(err)
 	}
 	byID, byHash, byKey := `{"id":"`+poolA+`"%s}`, `{"hash":"`+kvslots.ByID(pool).Hash()+`"%s}`, `{"key":"deploy"%s}`
@@ -87,7 +87,7 @@ func TestHolderAndPlace(t *testing.T) {
 	if _, err := store.Register(ctx, pool, 1); err != nil {
 		t.Fatal(err)
 	}
-	lease, err := store.Borrow(ctx, pool, time.Minute, 0, kvslots.WithLabel("me"), kvslots.WithRequestKey("mine"))
+	lease, err := store.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0), kvslots.WithLabel("me"), kvslots.WithRequestKey("mine"))
 	kvslotstest.Must(t, err)
 	var mine wire.HolderInfo
 	code, answer := d.ask(t, "holder", `{"id":"`+poolA+`","lease":"`+lease.ID().String()+`"}`)
@@ -122,7 +122,7 @@ func TestListsOfLongNames(t *testing.T) {
 	const names = 250
 	for i := range names {
 		key := fmt.Sprintf("%03d", i) + strings.Repeat("<\"", 126)
-		if _, err := store.Acquire(t.Context(), session, kvslots.Lock(key), time.Minute, 0); err != nil {
+		if _, err := store.Acquire(t.Context(), session, kvslots.Lock(key), kvslots.WithTTL(time.Minute), kvslots.WithWait(0)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := store.TakeOut(t.Context(), kvslots.ByName(key), kvslots.OutOfService{Position: kvslots.WholePool, Reason: strings.Repeat("\"", kvslots.MaxLabel)}); err != nil {

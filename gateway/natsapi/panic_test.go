@@ -25,7 +25,13 @@ import (
 // broken is a store whose methods panic: all but Inspect are those of a nil interface.
 type broken struct {
 	brokenLender
-	kvslots.Operator // of Pools and of Sessions
+	both
+}
+
+// both are the methods of Pools and of Sessions.
+type both interface {
+	kvslots.Operator
+	Follower() kvslots.Follower
 }
 
 type brokenLender struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -33,7 +34,7 @@ func TestDeadCallerInLine(t *testing.T) {
 	d := startService(t, srv, store, func(cfg *natsapi.Config) {
 		cfg.Calls = forrst.New(store, forrst.Config{Lending: cfg.Lending, Functions: &called})
 	})
-	holder, err := store.LockOwned(t.Context(), lockOfCall, "test", time.Hour, 0)
+	holder, err := store.LockOwned(t.Context(), lockOfCall, "test", kvslots.WithTTL(time.Hour), kvslots.WithWait(0))
 	kvslotstest.Must(t, err)
 	waiters := func(n int) {
 		t.Helper()

@@ -33,7 +33,7 @@ func TestUnanswered(t *testing.T) {
 		"nats": kvslotstest.Start(t, "").ClientURL(),
 		"http": closedURL(t),
 	} {
-		_, err := dial(t, url).Borrow(t.Context(), pool, time.Second, time.Second)
+		_, err := dial(t, url).Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Second), kvslots.WithWait(time.Second))
 		unanswered, ok := errors.AsType[*client.Unanswered](err)
 		if !ok || !errors.Is(err, kvslots.ErrUnavailable) || strings.Contains(unanswered.Error(), pool.String()) {
 			t.Errorf("%s: %v", name, err)
@@ -71,7 +71,10 @@ func TestGivenUp(t *testing.T) {
 	overEach(t, func(t *testing.T, _ *gateways, c *client.Client) {
 		for name, call := range map[string]func() error{
 			"inspect": func() error { _, err := c.Inspect(ended, uuid.New()); return err },
-			"borrow":  func() error { _, err := c.Borrow(ended, uuid.New(), time.Second, 0); return err },
+			"borrow": func() error {
+				_, err := c.Borrow(ended, uuid.New(), kvslots.WithFixedTTL(time.Second), kvslots.WithWait(0))
+				return err
+			},
 			"session": func() error { _, _, err := c.CreateSession(ended); return err },
 		} {
 			if err := call(); !errors.Is(err, errGone) {
@@ -88,7 +91,7 @@ func TestDrainingGateway(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.lending.Stop()
-		_, err := c.Borrow(t.Context(), pool, time.Second, time.Second)
+		_, err := c.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Second), kvslots.WithWait(time.Second))
 		refused, ok := errors.AsType[*wire.Refusal](err)
 		if !ok || !errors.Is(err, kvslots.ErrUnavailable) || refused.Status != http.StatusServiceUnavailable {
 			t.Errorf("got %v", err)
@@ -110,7 +113,7 @@ func TestNoGateway(t *testing.T) {
 			nc := srv.Connect()
 			sub, err := nc.Subscribe("kvslots.borrow", func(m *nats.Msg) { _ = m.Respond([]byte(body)) })
 			kvslotstest.Must(t, errors.Join(err, nc.Flush()))
-			_, err = c.Borrow(t.Context(), uuid.New(), time.Second, 0)
+			_, err = c.Borrow(t.Context(), uuid.New(), kvslots.WithFixedTTL(time.Second), kvslots.WithWait(0))
 			if !errors.Is(err, client.ErrNotUnderstood) {
 				t.Errorf("%s: %s: %v", name, body, err)
 			}

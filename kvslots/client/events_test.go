@@ -46,9 +46,9 @@ func TestWatch(t *testing.T) {
 	}
 	session, _, err := g.store.CreateSession(ctx, kvslots.WithLabel("a session"))
 	kvslotstest.Must(t, err)
-	grant, err := g.store.Acquire(ctx, session, kvslots.Lock("k"), time.Minute, 0)
+	grant, err := g.store.Acquire(ctx, session, kvslots.Lock("k"), kvslots.WithTTL(time.Minute), kvslots.WithWait(0))
 	kvslotstest.Must(t, err)
-	lease, err := g.store.Borrow(ctx, pool, time.Minute, 0, kvslots.WithLabel("<me>"))
+	lease, err := g.store.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0), kvslots.WithLabel("<me>"))
 	kvslotstest.Must(t, err)
 	if _, err := lease.Return(ctx); err != nil {
 		t.Fatal(err)

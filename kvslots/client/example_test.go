@@ -44,12 +44,11 @@ func Example_overNATS() {
 		fmt.Println(err)
 		return
 	}
-	lease, err := c.Borrow(ctx, pool, 30*time.Second, 10*time.Second)
+	lease, err := c.Borrow(ctx, pool, kvslots.WithWait(10*time.Second)) // renewed until it is returned
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer lease.KeepAlive(ctx)() // until the work is done
 	fmt.Println("slot", lease.Position())
 	fmt.Println(lease.Return(ctx))
 	// Output:
@@ -73,7 +72,7 @@ func ExampleDial() {
 		return
 	}
 	defer c.Close()
-	_, err = c.Borrow(ctx, uuid.New(), 30*time.Second, 0)
+	_, err = c.Borrow(ctx, uuid.New(), kvslots.WithWait(0))
 	fmt.Println(errors.Is(err, kvslots.ErrNoPool), err)
 	// Output:
 	// true no such pool

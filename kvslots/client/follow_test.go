@@ -40,9 +40,8 @@ func holdLease(t *testing.T, c *client.Client, kick func(context.Context, *kvslo
 	if _, err := c.Register(t.Context(), pool, 1); err != nil {
 		t.Fatal(err)
 	}
-	lease, err := c.Borrow(t.Context(), pool, 10*time.Minute, 0)
+	lease, err := c.Borrow(t.Context(), pool, kvslots.WithTTL(10*time.Minute), kvslots.WithWait(0))
 	kvslotstest.Must(t, err)
-	t.Cleanup(lease.KeepAlive(t.Context()))
 	return kicked{lease.Done(), lease.Err, func(ctx context.Context, s *kvslots.Store) error { return kick(ctx, s, lease, pool) }, want, 1}
 }
 
@@ -114,11 +113,11 @@ var holding = map[string]func(*testing.T, *client.Client) kicked{
 	"semaphore released": func(t *testing.T, c *client.Client) kicked {
 		session := newSession(t, c)
 		on := kvslots.Semaphore(uuid.NewString(), 2)
-		g, err := c.Acquire(t.Context(), session.ID(), on, 10*time.Minute, 0)
+		g, err := c.Acquire(t.Context(), session.ID(), on, kvslots.WithTTL(10*time.Minute), kvslots.WithWait(0))
 		kvslotstest.Must(t, err)
 		ctx, cancel := context.WithCancelCause(context.Background())
 		var following sync.WaitGroup
-		following.Go(func() { cancel(c.FollowGrant(ctx, session.ID(), on, g.Token)) })
+		following.Go(func() { cancel(c.Follower().Grant(ctx, session.ID(), on, g.Token)) })
 		t.Cleanup(following.Wait)
 		return kicked{ctx.Done(), func() error { return context.Cause(ctx) }, func(ctx context.Context, s *kvslots.Store) error {
 			return s.Release(ctx, session.ID(), on, g.Token)
@@ -177,7 +176,7 @@ func TestFollow(t *testing.T) {
 // Over HTTP nothing is followed.
 func TestFollowOverHTTP(t *testing.T) {
 	c := serve(t).overHTTP(t)
-	if err := c.FollowLease(t.Context(), uuid.New(), uuid.New()); !errors.Is(err, errors.ErrUnsupported) {
+	if err := c.Follower().Lease(t.Context(), uuid.New(), uuid.New()); !errors.Is(err, errors.ErrUnsupported) {
 		t.Error(err)
 	}
 }
@@ -188,26 +187,26 @@ func TestFollowTheEnded(t *testing.T) {
 	c := g.overNATS(t)
 	lock, token := kvslots.Lock("a"), "00000000000000000123456789abcdef"
 	unknown := token
-	if err := c.FollowLease(t.Context(), uuid.New(), uuid.New()); !errors.Is(err, kvslots.ErrNoPool) {
+	if err := c.Follower().Lease(t.Context(), uuid.New(), uuid.New()); !errors.Is(err, kvslots.ErrNoPool) {
 		t.Error(err)
 	}
 	for _, err := range []error{
-		c.FollowSession(t.Context(), unknown), c.FollowSession(t.Context(), "x"), c.FollowGrant(t.Context(), unknown, lock, token),
+		c.Follower().Session(t.Context(), unknown), c.Follower().Session(t.Context(), "x"), c.Follower().Grant(t.Context(), unknown, lock, token),
 	} {
 		if !errors.Is(err, kvslots.ErrSessionGone) {
 			t.Error(err)
 		}
 	}
 	session := newSession(t, c)
-	if err := c.FollowGrant(t.Context(), session.ID(), lock, token); !errors.Is(err, kvslots.ErrNotHeld) {
+	if err := c.Follower().Grant(t.Context(), session.ID(), lock, token); !errors.Is(err, kvslots.ErrNotHeld) {
 		t.Error(err)
 	}
-	if err := c.FollowGrant(t.Context(), session.ID(), kvslots.Lock(""), token); err == nil || errors.Is(err, kvslots.ErrNotHeld) {
+	if err := c.Follower().Grant(t.Context(), session.ID(), kvslots.Lock(""), token); err == nil || errors.Is(err, kvslots.ErrNotHeld) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.ErrUnsupported)
-	if err := c.FollowSession(ctx, session.ID()); !errors.Is(err, errors.ErrUnsupported) {
+	if err := c.Follower().Session(ctx, session.ID()); !errors.Is(err, errors.ErrUnsupported) {
 		t.Error(err)
 	}
 }
@@ -314,7 +313,7 @@ func TestFollowRestsAfterRefusals(t *testing.T) {
 	c := dial(t, srv.ClientURL())
 	var following sync.WaitGroup
 	following.Go(func() {
-		if err := c.FollowLease(ctx, uuid.New(), uuid.New()); !errors.Is(err, context.Canceled) {
+		if err := c.Follower().Lease(ctx, uuid.New(), uuid.New()); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})

@@ -34,11 +34,11 @@ func TestClientConfirms(t *testing.T) {
 			if _, err := store.Register(ctx, pool, 1); err != nil {
 				t.Fatal(err)
 			}
-			held, err := store.Borrow(ctx, pool, time.Minute, 0)
+			held, err := store.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 			kvslotstest.Must(t, err)
 			granted := make(chan *kvslots.Lease, 1)
 			go func() {
-				lease, err := c.Borrow(ctx, pool, time.Minute, time.Minute)
+				lease, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Minute))
 				if err != nil {
 					t.Error(err)
 				}
@@ -135,14 +135,14 @@ func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
 			kvslotstest.Must(t, errors.Join(replier.Flush(), listener.Flush()))
 			dialled := natsclient.New(nc, client.Config{})
 			err := giveUp(func(ctx context.Context) error {
-				_, err := dialled.Borrow(ctx, pool, time.Minute, 0)
+				_, err := dialled.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 				return err
 			})
 			if !errors.Is(err, c.want) {
 				t.Errorf("borrow: %v", err)
 			}
 			err = giveUp(func(ctx context.Context) error {
-				_, err := dialled.Acquire(ctx, session, kvslots.Lock("k"), time.Minute, 0)
+				_, err := dialled.Acquire(ctx, session, kvslots.Lock("k"), kvslots.WithTTL(time.Minute), kvslots.WithWait(0))
 				return err
 			})
 			if !errors.Is(err, c.want) {

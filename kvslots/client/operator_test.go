@@ -23,7 +23,7 @@ func TestOperator(t *testing.T) {
 		if _, err := c.Register(ctx, pool, 2, kvslots.WithName("screens")); err != nil {
 			t.Fatal(err)
 		}
-		lease, err := c.Borrow(ctx, pool, time.Minute, 0, kvslots.WithLabel(label))
+		lease, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0), kvslots.WithLabel(label))
 		kvslotstest.Must(t, err)
 		if h, err := c.Holder(ctx, pool, lease.ID()); err != nil || h.Fence != lease.Fence() || h.Label != label || h.ExpiresIn <= 0 {
 			t.Errorf("the holder: %+v, %v", h, err)
@@ -93,21 +93,21 @@ func TestPlace(t *testing.T) {
 		if _, err := c.Register(ctx, pool, 1); err != nil {
 			t.Fatal(err)
 		}
-		lease, err := c.Borrow(ctx, pool, time.Minute, 0, kvslots.WithRequestKey("first"))
+		lease, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0), kvslots.WithRequestKey("first"))
 		kvslotstest.Must(t, err)
 		if _, h, err := c.PlaceOf(ctx, pool, "first"); err != nil || h == nil || h.Fence != lease.Fence() {
 			t.Errorf("of a lease: %+v, %v", h, err)
 		}
 		got := make(chan error, 1)
 		go func() {
-			_, err := c.Borrow(ctx, pool, time.Minute, time.Minute, kvslots.WithRequestKey("second"), kvslots.WithLabel("waits"))
+			_, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Minute), kvslots.WithRequestKey("second"), kvslots.WithLabel("waits"))
 			got <- err
 		}()
 		kvslotstest.Eventually(t, "the second waits", func() bool {
 			w, _, err := c.PlaceOf(ctx, pool, "second")
 			return err == nil && w.Place == 1 && w.Label == "waits"
 		})
-		_, err = c.Borrow(ctx, pool, time.Minute, 0)
+		_, err = c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 		if refused, ok := errors.AsType[*kvslots.NoSlotError](err); !ok || refused.Place != 2 || !errors.Is(err, kvslots.ErrNoSlot) {
 			t.Errorf("refused: %v", err)
 		}
@@ -136,12 +136,12 @@ func TestOperatorOfNames(t *testing.T) {
 		if _, err := c.ReadPool(ctx, ref, kvslots.DetailPage{}); !errors.Is(err, kvslots.ErrNoPool) {
 			t.Errorf("before its use: %v", err)
 		}
-		if _, err := c.Acquire(ctx, session, r, time.Minute, 0); err != nil {
+		if _, err := c.Acquire(ctx, session, r, kvslots.WithTTL(time.Minute), kvslots.WithWait(0)); err != nil {
 			t.Fatal(err)
 		}
 		other, _, err := c.CreateSession(ctx)
 		kvslotstest.Must(t, err)
-		if _, acquired, err := c.Enqueue(ctx, other, r, time.Minute, kvslots.WithLabel("of the call")); err != nil || !acquired {
+		if _, acquired, err := c.Enqueue(ctx, other, r, kvslots.WithTTL(time.Minute), kvslots.WithLabel("of the call")); err != nil || !acquired {
 			t.Fatal(acquired, err)
 		}
 		d, err := c.ReadPool(ctx, ref, kvslots.DetailPage{MaxHolders: 1})
@@ -154,7 +154,7 @@ func TestOperatorOfNames(t *testing.T) {
 		}
 		third, _, err := c.CreateSession(ctx)
 		kvslotstest.Must(t, err)
-		_, err = c.Acquire(ctx, third, r, time.Minute, 0)
+		_, err = c.Acquire(ctx, third, r, kvslots.WithTTL(time.Minute), kvslots.WithWait(0))
 		if refused, ok := errors.AsType[*kvslots.NoSlotError](err); !ok || refused.Place != 1 {
 			t.Errorf("refused: %v", err)
 		}
@@ -176,7 +176,7 @@ func TestOperatorRanges(t *testing.T) {
 		_, positionErr := c.TakeOut(ctx, kvslots.ByID(pool), kvslots.OutOfService{Position: -2})
 		_, reasonErr := c.TakeOut(ctx, kvslots.ByID(pool), kvslots.OutOfService{Reason: "a\u202eb"})
 		_, nameErr := c.Register(ctx, pool, 1, kvslots.WithName(strings.Repeat("x", 65)))
-		_, labelErr := c.Borrow(ctx, pool, time.Second, 0, kvslots.WithLabel("a\nb"))
+		_, labelErr := c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Second), kvslots.WithWait(0), kvslots.WithLabel("a\nb"))
 		for field, err := range map[string]error{
 			"max": maxErr, "after": afterErr, "position": positionErr, "reason": reasonErr, "name": nameErr, "label": labelErr,
 		} {

@@ -55,14 +55,12 @@ func returnOf(pool, lease uuid.UUID) request {
 
 // Borrow is like Store.Borrow. If ctx ends first, the Client cancels the borrow: see
 // "Cancellation" in the package comment.
-func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error) {
-	if err := kvslots.CheckTimes(ttl, wait); err != nil {
-		return nil, err
-	}
+func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, opts ...kvslots.Option) (*kvslots.Lease, error) {
 	var o kvslots.Options
 	if err := o.Apply(opts); err != nil {
 		return nil, err
 	}
+	ttl, wait := o.Times()
 	label := c.labelOr(o.Label)
 	var lease *kvslots.Lease
 	err := c.take(ctx, taking{
@@ -80,6 +78,9 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Dura
 	})
 	if err != nil {
 		return nil, err
+	}
+	if !o.Fixed {
+		lease.KeepAlive()
 	}
 	return lease, nil
 }

@@ -25,7 +25,7 @@ func TestPools(t *testing.T) {
 			t.Fatalf("register: %+v, %v", state, err)
 		}
 		before := time.Now()
-		lease, err := c.Borrow(ctx, pool, 29500*time.Millisecond, 0)
+		lease, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(29500*time.Millisecond), kvslots.WithWait(0))
 		kvslotstest.Must(t, err)
 		if lease.Position() != 0 || lease.TTL() != 30*time.Second || lease.Fence() == 0 || lease.ID() == uuid.Nil {
 			t.Errorf("borrowed %v for %v, fence %d", lease.Position(), lease.TTL(), lease.Fence())
@@ -33,7 +33,7 @@ func TestPools(t *testing.T) {
 		if ends := lease.ExpiresAt(); ends.Before(before.Add(30*time.Second)) || ends.After(time.Now().Add(30*time.Second)) {
 			t.Errorf("expires at %v", ends)
 		}
-		if _, err := c.Borrow(ctx, pool, time.Second, time.Second); !errors.Is(err, kvslots.ErrNoSlot) {
+		if _, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Second), kvslots.WithWait(time.Second)); !errors.Is(err, kvslots.ErrNoSlot) {
 			t.Errorf("borrow: %v", err)
 		}
 		renewed, err := c.Renew(ctx, pool, lease.ID(), time.Minute)
@@ -68,10 +68,13 @@ func TestRanges(t *testing.T) {
 		ctx, pool := t.Context(), uuid.New()
 		for field, call := range map[string]func() error{
 			"count": func() error { _, err := c.Register(ctx, pool, 1001); return err },
-			"ttl":   func() error { _, err := c.Borrow(ctx, pool, 0, 0); return err },
-			"wait":  func() error { _, err := c.Borrow(ctx, pool, time.Second, -1); return err },
+			"ttl":   func() error { _, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(0), kvslots.WithWait(0)); return err },
+			"wait": func() error {
+				_, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Second), kvslots.WithWait(-1))
+				return err
+			},
 			"label": func() error {
-				_, err := c.Borrow(ctx, pool, time.Second, 0, kvslots.WithLabel(strings.Repeat("x", 10000)))
+				_, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Second), kvslots.WithWait(0), kvslots.WithLabel(strings.Repeat("x", 10000)))
 				return err
 			},
 		} {
@@ -93,7 +96,7 @@ func TestBorrowWaits(t *testing.T) {
 		sent := time.Now()
 		granted := make(chan *kvslots.Lease, 1)
 		go func() {
-			lease, err := c.Borrow(ctx, pool, 30*time.Second, time.Minute)
+			lease, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(30*time.Second), kvslots.WithWait(time.Minute))
 			if err != nil {
 				t.Error(err)
 			}
@@ -117,17 +120,16 @@ func TestBorrowWaits(t *testing.T) {
 	})
 }
 
-// KeepAlive renews over the transport of the lease until a renewal is refused.
-func TestKeepAlive(t *testing.T) {
+// A lease is renewed over its transport until a renewal is refused.
+func TestLeaseRenewsItself(t *testing.T) {
 	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
 		t.Parallel()
 		ctx, pool := t.Context(), uuid.New()
 		if _, err := c.Register(ctx, pool, 1); err != nil {
 			t.Fatal(err)
 		}
-		lease, err := c.Borrow(ctx, pool, 6*time.Second, 0) // renewed after a third of its time
+		lease, err := c.Borrow(ctx, pool, kvslots.WithTTL(6*time.Second), kvslots.WithWait(0)) // renewed after a third of its time
 		kvslotstest.Must(t, err)
-		defer lease.KeepAlive(ctx)()
 		ends := lease.ExpiresAt()
 		kvslotstest.Eventually(t, "the lease is renewed", func() bool { return lease.ExpiresAt().After(ends) })
 		if _, err := g.store.Return(ctx, pool, lease.ID()); err != nil {
@@ -159,7 +161,7 @@ func TestBorrowGivesUp(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			told := make(chan error, 1)
 			go func() {
-				_, err := c.Borrow(ctx, pool, time.Minute, time.Minute)
+				_, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Minute))
 				told <- err
 			}()
 			g.inLine(t, pool, 1)
@@ -182,7 +184,7 @@ func TestBorrowGivesUpWhatIsOnItsWay(t *testing.T) {
 	}
 	for i := range 50 {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(i)*50*time.Microsecond, errGone)
-		lease, err := c.Borrow(ctx, pool, 10*time.Minute, time.Minute)
+		lease, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(10*time.Minute), kvslots.WithWait(time.Minute))
 		cancel()
 		if err == nil {
 			_, err = lease.Return(t.Context())

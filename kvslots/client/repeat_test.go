@@ -109,7 +109,7 @@ func TestBorrowAsksAgain(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &fakeGateway{answers: c.answers, after: c.after}
-			_, err := f.client(t).Borrow(t.Context(), uuid.New(), time.Minute, c.wait)
+			_, err := f.client(t).Borrow(t.Context(), uuid.New(), kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(c.wait))
 			_, refused := c.err.(*wire.Refusal)
 			if _, got := errors.AsType[*wire.Refusal](err); !errors.Is(err, c.err) && !(refused && got) {
 				t.Errorf("got %v", err)
@@ -133,7 +133,7 @@ func TestBorrowAsksAgain(t *testing.T) {
 // The key of the caller is used.
 func TestBorrowWithItsKey(t *testing.T) {
 	f := &fakeGateway{answers: []int{409, 200}}
-	if _, err := f.client(t).Borrow(t.Context(), uuid.New(), time.Minute, time.Minute, kvslots.WithRequestKey("mine")); err != nil {
+	if _, err := f.client(t).Borrow(t.Context(), uuid.New(), kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Minute), kvslots.WithRequestKey("mine")); err != nil {
 		t.Error(err)
 	}
 	if asks := f.got(t); len(asks) != 2 || asks[0].key != "mine" {
@@ -148,7 +148,7 @@ func TestBorrowIsGivenUp(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			f := &fakeGateway{answers: []int{status}, after: "3600"}
 			f.asked = func() { cancel(errGone) }
-			if _, err := f.client(t).Borrow(ctx, uuid.New(), time.Minute, time.Hour); !errors.Is(err, errGone) {
+			if _, err := f.client(t).Borrow(ctx, uuid.New(), kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Hour)); !errors.Is(err, errGone) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -160,7 +160,7 @@ func TestBorrowDoesNotLeaveWithoutAnAnswer(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	f := &fakeGateway{answers: []int{503}}
 	f.asked = func() { cancel(client.ErrAnswerTimeout) }
-	if _, err := f.client(t).Borrow(ctx, uuid.New(), time.Minute, time.Hour); !errors.Is(err, client.ErrAnswerTimeout) {
+	if _, err := f.client(t).Borrow(ctx, uuid.New(), kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Hour)); !errors.Is(err, client.ErrAnswerTimeout) {
 		t.Errorf("got %v", err)
 	}
 	if asks := f.got(t); len(asks) != 1 {
@@ -177,12 +177,12 @@ func TestWaitsLongerThanTheGateway(t *testing.T) {
 			if _, err := c.Register(t.Context(), pool, 1); err != nil {
 				t.Fatal(err)
 			}
-			held, err := g.store.Borrow(t.Context(), pool, time.Minute, 0)
+			held, err := g.store.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 			kvslotstest.Must(t, err)
 			granted := make(chan error, 1)
 			began := time.Now()
 			go func() {
-				_, err := c.Borrow(t.Context(), pool, time.Minute, time.Minute)
+				_, err := c.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Minute))
 				granted <- err
 			}()
 			kvslotstest.Eventually(t, "a wait of more than a second", func() bool {
@@ -214,7 +214,7 @@ func TestRepeatsAreCanceledTogether(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
-		_, err := c.Borrow(ctx, uuid.New(), time.Minute, time.Hour) // nobody answers at first
+		_, err := c.Borrow(ctx, uuid.New(), kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Hour)) // nobody answers at first
 		served <- err
 	}()
 	requests := 0

@@ -46,9 +46,9 @@ func TestReturnsWhateverTheContext(t *testing.T) {
 				if _, err := r.Register(t.Context(), pool, 2); err != nil {
 					t.Fatal(err)
 				}
-				first, err := r.Borrow(t.Context(), pool, time.Minute, 0)
+				first, err := r.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 				kvslotstest.Must(t, err)
-				second, err := r.Borrow(t.Context(), pool, time.Minute, 0)
+				second, err := r.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 				kvslotstest.Must(t, err)
 				if returned, err := first.Return(ended); !returned || err != nil {
 					t.Errorf("lease: %v, %v", returned, err)
@@ -75,14 +75,14 @@ func TestReleasesWhateverTheContext(t *testing.T) {
 		for why, ended := range endedContexts(t) {
 			t.Run(name+" "+why, func(t *testing.T) {
 				session, key := newSession(), kvslots.Lock(name+why)
-				g, err := r.Acquire(t.Context(), session, key, time.Minute, 0)
+				g, err := r.Acquire(t.Context(), session, key, kvslots.WithTTL(time.Minute), kvslots.WithWait(0))
 				kvslotstest.Must(t, err)
 				for _, want := range []error{nil, kvslots.ErrNotHeld} {
 					if err := r.Release(ended, session, key, g.Token); !errors.Is(err, want) {
 						t.Errorf("release: %v, want %v", err, want)
 					}
 				}
-				if _, err := r.Acquire(t.Context(), session, key, time.Minute, 0); err != nil {
+				if _, err := r.Acquire(t.Context(), session, key, kvslots.WithTTL(time.Minute), kvslots.WithWait(0)); err != nil {
 					t.Errorf("acquire: %v", err)
 				}
 				for _, want := range []error{nil, kvslots.ErrSessionGone} {

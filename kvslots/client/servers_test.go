@@ -27,7 +27,7 @@ func TestServersInTurn(t *testing.T) {
 			defer other.Close()
 			c := dial(t, closedURL(t)+", "+one.URL+","+other.URL+"/")
 			for range 3 {
-				if _, err := c.Borrow(t.Context(), uuid.New(), time.Minute, 0); err != nil {
+				if _, err := c.Borrow(t.Context(), uuid.New(), kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -51,7 +51,7 @@ func TestServerIsSilent(t *testing.T) {
 	c := dial(t, "http://"+ln.Addr().String()+","+good.URL)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if _, err := c.Borrow(ctx, uuid.New(), time.Minute, 0); err != nil {
+	if _, err := c.Borrow(ctx, uuid.New(), kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0)); err != nil {
 		t.Error(err)
 	}
 }
@@ -81,7 +81,7 @@ func TestServerRefuses(t *testing.T) {
 	one, two := httptest.NewServer(full), httptest.NewServer(other)
 	defer one.Close()
 	defer two.Close()
-	if _, err := dial(t, one.URL+","+two.URL).Borrow(t.Context(), uuid.New(), time.Minute, 0); !errors.Is(err, kvslots.ErrNoSlot) {
+	if _, err := dial(t, one.URL+","+two.URL).Borrow(t.Context(), uuid.New(), kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0)); !errors.Is(err, kvslots.ErrNoSlot) {
 		t.Errorf("got %v", err)
 	}
 	if len(other.got(t)) != 0 {

@@ -75,8 +75,8 @@ func (c *Client) giveUp(ctx context.Context, to wire.Route, body wire.Request) e
 
 // Acquire is like Store.Acquire. If ctx ends first, the Client cancels the request: see
 // "Cancellation" in the package comment.
-func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration, opts ...kvslots.Option) (kvslots.Grant, error) {
-	body, key, err := grantRequest(session, r, ttl, wait, opts)
+func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource, opts ...kvslots.Option) (kvslots.Grant, error) {
+	body, key, wait, err := grantRequest(session, r, opts)
 	if err != nil {
 		return kvslots.Grant{}, err
 	}
@@ -97,8 +97,8 @@ func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource
 }
 
 // Enqueue is like Store.Enqueue. If ctx ends first, the session may be in the line.
-func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration, opts ...kvslots.Option) (g kvslots.Grant, acquired bool, err error) {
-	body, key, err := grantRequest(session, r, ttl, 0, opts)
+func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource, opts ...kvslots.Option) (g kvslots.Grant, acquired bool, err error) {
+	body, key, _, err := grantRequest(session, r, opts)
 	if err != nil {
 		return kvslots.Grant{}, false, err
 	}
@@ -106,17 +106,18 @@ func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource
 	return g, g.Token != "", err
 }
 
-// grantRequest returns the body of a request for a lock or a semaphore, and its request key.
-func grantRequest(session string, r kvslots.Resource, ttl, wait time.Duration, opts []kvslots.Option) (body wire.Request, key string, err error) {
+// grantRequest returns the body of a request for a lock or a semaphore, its request key, and its wait.
+func grantRequest(session string, r kvslots.Resource, opts []kvslots.Option) (body wire.Request, key string, wait time.Duration, err error) {
 	var o kvslots.Options
 	if err := o.Apply(opts); err != nil {
-		return body, "", err
+		return body, "", 0, err
 	}
+	ttl, wait := o.Times()
 	body = wire.Request{Session: session, Key: r.Key, LeaseTTL: wire.Seconds(ttl), Label: o.Label}
 	if r.Kind == kvslots.KindSemaphore {
 		body.Limit = r.Limit
 	}
-	return body, o.RequestKey, cmp.Or(kvslots.CheckTimes(ttl, wait), r.Check(true))
+	return body, o.RequestKey, wait, r.Check(true)
 }
 
 // Wait is like Store.Wait. If ctx ends first, the Client cancels the request: see

@@ -33,7 +33,7 @@ func testSessions(t *testing.T, c *client.Client, r kvslots.Resource) {
 	}
 	two, _, err := c.CreateSession(ctx)
 	kvslotstest.Must(t, err)
-	g, err := c.Acquire(ctx, one, r, 30*time.Second, 0)
+	g, err := c.Acquire(ctx, one, r, kvslots.WithTTL(30*time.Second), kvslots.WithWait(0))
 	if err != nil || g.TTL != 30*time.Second || g.Fence == 0 {
 		t.Fatal(g, err)
 	}
@@ -41,8 +41,14 @@ func testSessions(t *testing.T, c *client.Client, r kvslots.Resource) {
 		call func() error
 		want error
 	}{
-		"taken":         {func() error { _, err := c.Acquire(ctx, two, r, time.Minute, 0); return err }, kvslots.ErrNoSlot},
-		"other terms":   {func() error { _, err := c.Acquire(ctx, two, other, time.Minute, 0); return err }, kvslots.ErrLimitMismatch},
+		"taken": {func() error {
+			_, err := c.Acquire(ctx, two, r, kvslots.WithTTL(time.Minute), kvslots.WithWait(0))
+			return err
+		}, kvslots.ErrNoSlot},
+		"other terms": {func() error {
+			_, err := c.Acquire(ctx, two, other, kvslots.WithTTL(time.Minute), kvslots.WithWait(0))
+			return err
+		}, kvslots.ErrLimitMismatch},
 		"not enqueued":  {func() error { _, err := c.Wait(ctx, two, r, 0); return err }, kvslots.ErrNotEnqueued},
 		"unknown token": {func() error { return c.Release(ctx, two, r, "0123456789abcdef0123456789abcdef") }, kvslots.ErrNotHeld},
 		"no session":    {func() error { return c.Ping(ctx, "../sessions") }, kvslots.ErrSessionGone},
@@ -52,10 +58,10 @@ func testSessions(t *testing.T, c *client.Client, r kvslots.Resource) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, acquired, err := c.Enqueue(ctx, two, r, time.Minute); err != nil || acquired {
+	if _, acquired, err := c.Enqueue(ctx, two, r, kvslots.WithTTL(time.Minute)); err != nil || acquired {
 		t.Fatal(acquired, err)
 	}
-	if _, _, err := c.Enqueue(ctx, two, r, time.Minute); !errors.Is(err, kvslots.ErrAlreadyEnqueued) {
+	if _, _, err := c.Enqueue(ctx, two, r, kvslots.WithTTL(time.Minute)); !errors.Is(err, kvslots.ErrAlreadyEnqueued) {
 		t.Fatal(err)
 	}
 	if left, err := c.Extend(ctx, one, r, g.Token, time.Minute); err != nil || left != time.Minute {
@@ -70,11 +76,11 @@ func testSessions(t *testing.T, c *client.Client, r kvslots.Resource) {
 	// A session that gives up leaves the line.
 	gone, stop := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer stop()
-	if _, err := c.Acquire(gone, one, r, time.Minute, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Acquire(gone, one, r, kvslots.WithTTL(time.Minute), kvslots.WithWait(time.Minute)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
 	kvslotstest.Must(t, c.EndSession(ctx, two))
-	if _, err := c.Acquire(ctx, one, r, time.Minute, 10*time.Second); err != nil {
+	if _, err := c.Acquire(ctx, one, r, kvslots.WithTTL(time.Minute), kvslots.WithWait(10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.EndSession(ctx, two); !errors.Is(err, kvslots.ErrSessionGone) {

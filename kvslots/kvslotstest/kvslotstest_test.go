@@ -25,11 +25,11 @@ func ExampleNew() {
 		if _, err := store.Register(t.Context(), pool, 1); err != nil {
 			t.Fatal(err)
 		}
-		lease, err := store.Borrow(t.Context(), pool, time.Minute, 0)
+		lease, err := store.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Borrow(t.Context(), pool, time.Minute, 0); !errors.Is(err, kvslots.ErrNoSlot) {
+		if _, err := store.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0)); !errors.Is(err, kvslots.ErrNoSlot) {
 			t.Errorf("a second deployment: %v", err)
 		}
 		if _, err := lease.Return(t.Context()); err != nil {
@@ -45,14 +45,14 @@ func TestNew(t *testing.T) {
 	if _, err := one.Register(t.Context(), pool, 1); err != nil {
 		t.Fatal(err)
 	}
-	lease, err := one.Borrow(t.Context(), pool, time.Minute, 0)
+	lease, err := one.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := one.Borrow(t.Context(), pool, time.Minute, 0); !errors.Is(err, kvslots.ErrNoSlot) {
+	if _, err := one.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0)); !errors.Is(err, kvslots.ErrNoSlot) {
 		t.Errorf("a second borrow: %v", err)
 	}
-	if _, err := other.Borrow(t.Context(), pool, time.Minute, 0); !errors.Is(err, kvslots.ErrNoPool) {
+	if _, err := other.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0)); !errors.Is(err, kvslots.ErrNoPool) {
 		t.Errorf("a borrow from another store: %v", err)
 	}
 	if _, err := lease.Return(t.Context()); err != nil {

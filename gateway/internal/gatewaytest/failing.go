@@ -52,7 +52,7 @@ func (f Failing) PutBack(context.Context, kvslots.PoolRef, int) (kvslots.State, 
 
 func (f Failing) Delete(context.Context, uuid.UUID) error { return f.Err }
 
-func (f Failing) Borrow(context.Context, uuid.UUID, time.Duration, time.Duration, ...kvslots.Option) (*kvslots.Lease, error) {
+func (f Failing) Borrow(context.Context, uuid.UUID, ...kvslots.Option) (*kvslots.Lease, error) {
 	return nil, f.Err
 }
 
@@ -68,11 +68,13 @@ func (f Failing) Renew(context.Context, uuid.UUID, uuid.UUID, time.Duration) (*k
 	return nil, f.Err
 }
 
-func (f Failing) FollowLease(context.Context, uuid.UUID, uuid.UUID) error { return f.Err }
+func (f Failing) Follower() kvslots.Follower { return f }
 
-func (f Failing) FollowSession(context.Context, string) error { return f.Err }
+func (f Failing) Lease(context.Context, uuid.UUID, uuid.UUID) error { return f.Err }
 
-func (f Failing) FollowGrant(context.Context, string, kvslots.Resource, string) error { return f.Err }
+func (f Failing) Session(context.Context, string) error { return f.Err }
+
+func (f Failing) Grant(context.Context, string, kvslots.Resource, string) error { return f.Err }
 
 func (f Failing) CreateSession(context.Context, ...kvslots.Option) (string, time.Duration, error) {
 	return "", 0, f.Err
@@ -82,11 +84,11 @@ func (f Failing) Ping(context.Context, string) error { return f.Err }
 
 func (f Failing) EndSession(context.Context, string) error { return f.Err }
 
-func (f Failing) Acquire(context.Context, string, kvslots.Resource, time.Duration, time.Duration, ...kvslots.Option) (kvslots.Grant, error) {
+func (f Failing) Acquire(context.Context, string, kvslots.Resource, ...kvslots.Option) (kvslots.Grant, error) {
 	return kvslots.Grant{}, f.Err
 }
 
-func (f Failing) Enqueue(context.Context, string, kvslots.Resource, time.Duration, ...kvslots.Option) (kvslots.Grant, bool, error) {
+func (f Failing) Enqueue(context.Context, string, kvslots.Resource, ...kvslots.Option) (kvslots.Grant, bool, error) {
 	return kvslots.Grant{}, false, f.Err
 }
 

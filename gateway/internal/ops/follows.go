@@ -25,16 +25,16 @@ var (
 )
 
 func followLease(ctx context.Context, s *Service, call *Call) error {
-	return follow(ctx, call, func(ctx context.Context) error { return s.Pools.FollowLease(ctx, call.Pool, call.LeaseID) })
+	return follow(ctx, call, func(ctx context.Context) error { return s.Pools.Follower().Lease(ctx, call.Pool, call.LeaseID) })
 }
 
 func followSession(ctx context.Context, s *Service, call *Call) error {
-	return follow(ctx, call, func(ctx context.Context) error { return s.Sessions.FollowSession(ctx, call.Session) })
+	return follow(ctx, call, func(ctx context.Context) error { return s.Sessions.Follower().Session(ctx, call.Session) })
 }
 
 func followGrant(ctx context.Context, s *Service, call *Call) error {
 	return follow(ctx, call, func(ctx context.Context) error {
-		return s.Sessions.FollowGrant(ctx, call.Session, call.Resource(), call.Token)
+		return s.Sessions.Follower().Grant(ctx, call.Session, call.Resource(), call.Token)
 	})
 }
 

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -11,7 +10,7 @@ import (
 // OwnedLocks is the part of a *kvslots.Store that operations on owned locks use. An owned
 // lock belongs to an owner instead of a session.
 type OwnedLocks interface {
-	LockOwned(ctx context.Context, name, owner string, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.OwnedLock, error)
+	LockOwned(ctx context.Context, name, owner string, opts ...kvslots.Option) (*kvslots.OwnedLock, error)
 	UnlockOwned(ctx context.Context, lock *kvslots.OwnedLock) (bool, error)
 	ReleaseOwned(ctx context.Context, name, owner string) error
 	ForceRelease(ctx context.Context, name string) error
@@ -32,7 +31,7 @@ var (
 
 func lockOwned(ctx context.Context, s *Service, call *Call) error {
 	err := call.fromOrigin(kvslots.ErrMaxLocksPerOrigin, func(origin string) (err error) {
-		call.Lock, err = s.Owned.LockOwned(ctx, call.Key, call.Owner, call.TTL, call.Wait, kvslots.WithOrigin(origin), kvslots.WithRequestKey(call.RequestKey), kvslots.WithLabel(call.Label))
+		call.Lock, err = s.Owned.LockOwned(ctx, call.Key, call.Owner, append(call.options(call.TTL), kvslots.WithOrigin(origin))...)
 		return err
 	})
 	if err == nil {

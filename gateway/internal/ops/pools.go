@@ -16,11 +16,11 @@ type Pools interface {
 	kvslots.Operator
 	Register(ctx context.Context, pool uuid.UUID, count int, opts ...kvslots.Option) (kvslots.State, error)
 	Delete(ctx context.Context, pool uuid.UUID) error
-	Borrow(ctx context.Context, pool uuid.UUID, ttl, wait time.Duration, opts ...kvslots.Option) (*kvslots.Lease, error)
+	Borrow(ctx context.Context, pool uuid.UUID, opts ...kvslots.Option) (*kvslots.Lease, error)
 	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
 	Abandon(ctx context.Context, lease *kvslots.Lease) (bool, error)
 	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error)
-	FollowLease(ctx context.Context, pool, lease uuid.UUID) error
+	Follower() kvslots.Follower
 }
 
 // The operations on pools (gateway/README.md, "The Library API: /l").
@@ -61,7 +61,7 @@ func remove(ctx context.Context, s *Service, call *Call) error {
 }
 
 func borrow(ctx context.Context, s *Service, call *Call) error {
-	lease, err := s.Pools.Borrow(ctx, call.Pool, call.TTL, call.Wait, call.poolOptions()...)
+	lease, err := s.Pools.Borrow(ctx, call.Pool, call.poolOptions()...)
 	if err == nil {
 		call.setLease(lease)
 		call.LeaseID, call.Queued, call.outcome = lease.ID(), lease.Queued(), outcomeGranted
@@ -78,7 +78,7 @@ func borrow(ctx context.Context, s *Service, call *Call) error {
 //
 //go:noinline
 func (c *Call) poolOptions() []kvslots.Option {
-	opts := c.options()
+	opts := c.options(c.TTL)
 	if c.RequestKey != "" && c.Wait > 0 {
 		for origin := range c.Origins() {
 			return append(opts, kvslots.WithOrigin(origin))
@@ -91,7 +91,8 @@ func (c *Call) poolOptions() []kvslots.Option {
 // nothing of the stack of a call that waits.
 //
 //go:noinline
-func (c *Call) options() (opts []kvslots.Option) {
+func (c *Call) options(ttl time.Duration) (opts []kvslots.Option) {
+	opts = append(opts, kvslots.WithFixedTTL(ttl), kvslots.WithWait(c.Wait))
 	if c.RequestKey != "" {
 		opts = append(opts, kvslots.WithRequestKey(c.RequestKey))
 	}

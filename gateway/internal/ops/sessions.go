@@ -17,14 +17,13 @@ type Sessions interface {
 	CreateSession(ctx context.Context, opts ...kvslots.Option) (id string, idle time.Duration, err error)
 	Ping(ctx context.Context, session string) error
 	EndSession(ctx context.Context, session string) error
-	Acquire(ctx context.Context, session string, r kvslots.Resource, ttl, wait time.Duration, opts ...kvslots.Option) (kvslots.Grant, error)
-	Enqueue(ctx context.Context, session string, r kvslots.Resource, ttl time.Duration, opts ...kvslots.Option) (g kvslots.Grant, acquired bool, err error)
+	Acquire(ctx context.Context, session string, r kvslots.Resource, opts ...kvslots.Option) (kvslots.Grant, error)
+	Enqueue(ctx context.Context, session string, r kvslots.Resource, opts ...kvslots.Option) (g kvslots.Grant, acquired bool, err error)
 	Wait(ctx context.Context, session string, r kvslots.Resource, wait time.Duration) (kvslots.Grant, error)
 	AbandonGrant(ctx context.Context, session string, r kvslots.Resource, g kvslots.Grant) error
 	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
 	Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (time.Duration, error)
-	FollowSession(ctx context.Context, session string) error
-	FollowGrant(ctx context.Context, session string, r kvslots.Resource, token string) error
+	Follower() kvslots.Follower
 	StatsPage(ctx context.Context, page kvslots.PoolPage) (kvslots.Stats, error)
 }
 

@@ -126,7 +126,7 @@ func hold(t *testing.T, store *kvslots.Store, pool uuid.UUID) {
 	if err := session.Mutex("x").Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Borrow(t.Context(), pool, time.Hour, 0); err != nil {
+	if _, err := store.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0)); err != nil {
 		t.Fatal(err)
 	}
 }

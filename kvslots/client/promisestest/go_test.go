@@ -88,7 +88,7 @@ func perform(c call) (o outcome) {
 
 func take(ctx context.Context, at *client.Client, c call) (giveBack func() error, err error) {
 	if c.Do == "borrow" {
-		lease, err := at.Borrow(ctx, c.Pool, c.TTL*time.Second, c.Wait*time.Second)
+		lease, err := at.Borrow(ctx, c.Pool, kvslots.WithTTL(c.TTL*time.Second), kvslots.WithWait(c.Wait*time.Second))
 		return func() error {
 			if returned, err := lease.Return(ctx); err != nil || returned {
 				return err

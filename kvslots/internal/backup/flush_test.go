@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
@@ -42,7 +43,7 @@ func TestRestoreFlushes(t *testing.T) {
 	if _, err := s.Register(t.Context(), pool, 1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Borrow(t.Context(), pool, time.Hour, 0); err != nil {
+	if _, err := s.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0)); err != nil {
 		t.Fatal(err)
 	}
 	natstest.Must(t, s.Close(t.Context()))

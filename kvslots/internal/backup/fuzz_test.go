@@ -39,7 +39,7 @@ func FuzzRestore(f *testing.F) {
 		if _, err := s.Register(t.Context(), pool, 1); err != nil {
 			t.Fatal(err)
 		}
-		lease, err := s.Borrow(t.Context(), pool, time.Minute, 0)
+		lease, err := s.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 		if err != nil || lease.Fence() <= revision {
 			t.Errorf("lent %+v, %v after the revision %d", lease, err, revision)
 		}

@@ -71,7 +71,7 @@ func TestKilledRestore(t *testing.T) {
 			if _, err := s.Register(t.Context(), pool, 2); err != nil {
 				t.Fatal(err)
 			}
-			lease, err := s.Borrow(t.Context(), pool, time.Minute, 0)
+			lease, err := s.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 			natstest.Must(t, err)
 			b, err := backup.Dump(t.Context(), srv.Connect())
 			natstest.Must(t, err)
@@ -95,7 +95,7 @@ func TestKilledRestore(t *testing.T) {
 				t.Error("the new stream republishes where the old one did")
 			}
 			served(t, func() (*kvslots.Lease, error) { return s.Renew(t.Context(), pool, lease.ID(), time.Minute) })
-			next, err := open(t, srv).Borrow(t.Context(), pool, time.Minute, 0)
+			next, err := open(t, srv).Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 			if err != nil || next.Position() != 1 || next.Fence() <= lease.Fence() {
 				t.Errorf("lent %+v, %v after the fence %d", next, err, lease.Fence())
 			}
@@ -130,7 +130,7 @@ func wantRestoring(t *testing.T, srv *natstest.Server, s *kvslots.Store, pool uu
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Borrow(t.Context(), pool, time.Minute, 0); !errors.Is(err, kvslots.ErrUnavailable) {
+	if _, err := s.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0)); !errors.Is(err, kvslots.ErrUnavailable) {
 		t.Errorf("the open store: %v", err)
 	}
 }

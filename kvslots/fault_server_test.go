@@ -88,10 +88,10 @@ func TestFault4KeepAliveOfManyLeases(t *testing.T) {
 	var kept []*Lease
 	var ends []time.Time
 	for range leases {
-		l, err := s.Borrow(t.Context(), pool, WithFixedTTL(15*time.Second), WithWait(0)) // renewed after a third of its time
+		l, err := s.Borrow(t.Context(), pool, WithTTL(15*time.Second), WithWait(0)) // renewed after a third of its time
 		natstest.Must(t, err)
 		kept, ends = append(kept, l), append(ends, l.ExpiresAt())
-		t.Cleanup(l.KeepAlive(t.Context()))
+		t.Cleanup(func() { _, _ = l.Return(context.Background()) })
 	}
 	eventually(t, "every lease has been renewed", func() bool {
 		for i, l := range kept {

@@ -42,20 +42,32 @@ func TestLeaseDone(t *testing.T) {
 	}
 }
 
-func TestKeepAlive(t *testing.T) {
+// A lease renews itself until it is lost or returned, unless its ttl is fixed.
+func TestLeaseRenewsItself(t *testing.T) {
 	peers := openPeers(t, natstest.Start(t, ""), 2)
 	pool := newPool(t, peers[0], 1)
-	l, err := peers[0].Borrow(t.Context(), pool, WithFixedTTL(3*time.Second), WithWait(0)) // renewed after a third of its time
+	l, err := peers[0].Borrow(t.Context(), pool, WithTTL(3*time.Second), WithWait(0)) // renewed after a third of its time
 	natstest.Must(t, err)
 	first := l.ExpiresAt()
-	stop := l.KeepAlive(context.Background())
-	defer stop()
+	l.KeepAlive() // does so already
+	other := newPool(t, peers[0], 1)
+	fixed, err := peers[0].Borrow(t.Context(), other, WithFixedTTL(2*time.Second), WithWait(0))
+	if err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "it is renewed", func() bool { return l.ExpiresAt().After(first) })
 	wantState(t, peers[1], pool, State{Count: 1, InUse: 1})
 	natstest.Must(t, peers[1].Delete(t.Context(), pool))
-	<-l.Done() // lost: KeepAlive has stopped
-	stop()
-	stop()
+	<-l.Done() // lost: the renewals have stopped
+	<-fixed.Done()
+	wantErr(t, fixed.Err(), ErrExpired)
+	returned, err := peers[0].Borrow(t.Context(), other)
+	if err != nil || returned.TTL() != DefaultLeaseTTL {
+		t.Fatalf("ttl %v, %v", returned.TTL(), err)
+	}
+	if ok, err := returned.Return(t.Context()); !ok || err != nil {
+		t.Errorf("returned %v, %v", ok, err)
+	}
 	wantErr(t, l.Renew(t.Context(), time.Second), ErrNoPool)
 }
 

@@ -11,9 +11,9 @@ func (v *View) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 	p := v.makePool(e.Key.Pool)
 	before := p.Generation()
 	v.note(&p.cfg, e, now, age)
-	v.hold(p.outHolder(), p, -1)
+	v.hold(p.outHolder(), p.ID, -1)
 	p.Config = e.Config // e.Config is zero if e is a marker or corrupt
-	v.hold(p.outHolder(), p, 1)
+	v.hold(p.outHolder(), p.ID, 1)
 	if !e.Config.Closing || before == 0 {
 		p.noteUse(now)
 	}
@@ -55,8 +55,8 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 	s.sweepDue = false
 	p.requests.add(s)
 	v.setHolder(s, e.Slot.Session)
-	v.hold(old.Origin, p, -1)
-	v.hold(s.Value.Origin, p, 1)
+	v.hold(old.Origin, p.ID, -1)
+	v.hold(s.Value.Origin, p.ID, 1)
 	if e.Marker {
 		v.slotFreed(s, e, now)
 	} else {
@@ -74,10 +74,13 @@ func (v *View) applySlot(e *entry.Entry, now Instant, age time.Duration) {
 
 func (v *View) slotFreed(s *Slot, e *entry.Entry, now Instant) {
 	if e.Cause == entry.Expired {
-		s.Pool.noteExpiry(s.seen, now)
+		if s.Pool.expired == nil {
+			s.Pool.expired = &expiries{}
+		}
+		s.Pool.expired.note(s.seen, now)
 	}
 	if e.Owner != "" {
-		s.Pool.noteRelease(e.Owner, s.seen, now)
+		s.Pool.released.note(e.Owner, s.seen, now)
 	}
 }
 
@@ -141,7 +144,7 @@ func (v *View) lineUp(t *Ticket, now Instant) {
 	if t.server = v.makeSession(peer); t.server != t.session {
 		t.server.Tickets = append(t.server.Tickets, t)
 	}
-	v.hold(t.Value.Origin, t.Pool, 1)
+	v.hold(t.Value.Origin, t.Pool.ID, 1)
 	if key := t.Value.Request; t.Kept() {
 		if t.Pool.places == nil {
 			t.Pool.places = map[entry.Hash]*Ticket{}
@@ -153,7 +156,7 @@ func (v *View) lineUp(t *Ticket, now Instant) {
 	}
 	t.Pool.line.add(t)
 	v.heard(t.server.ID)
-	v.places.count(t, 1)
+	v.countPlace(t, 1)
 	v.scheduleTicket(t, now)
 	if t.Kept() {
 		v.limitPlaces(t.Value.Waiter, now)
@@ -183,9 +186,9 @@ func (v *View) removeTicket(t *Ticket) {
 	}
 	t.Pool.line.remove(t)
 	v.ends.drop(&t.due)
-	v.places.count(t, -1)
-	v.places.noteAbsent(t, 0)
-	v.hold(t.Value.Origin, t.Pool, -1)
+	v.countPlace(t, -1)
+	v.noteAbsent(t, 0)
+	v.hold(t.Value.Origin, t.Pool.ID, -1)
 	if t.Pool.places[t.Value.Request] == t {
 		delete(t.Pool.places, t.Value.Request)
 	}
@@ -196,4 +199,43 @@ func (v *View) removeTicket(t *Ticket) {
 	}
 	t.server.Tickets = deleteFrom(t.server.Tickets, t)
 	v.dropUnused(t.server)
+}
+
+// Apply applies one entry. It ignores entries at or below Revision. age is how long
+// ago the entry was written, as far as the caller knows.
+func (v *View) Apply(e *entry.Entry, age time.Duration, now Instant) {
+	if e.Revision <= v.Revision {
+		return
+	}
+	v.Time, v.Revision = e.Time, e.Revision
+	v.update(e, age, now)
+}
+
+// Found records the revision of a key that has no value, 0 if it has no marker either, as the
+// server says: it has dropped a marker earlier than the view, or kept it for longer, since its
+// clock was set.
+func (v *View) Found(key entry.Key, revision uint64, now Instant) {
+	if revision == 0 {
+		if r := v.record(key); r != nil && !r.Taken && r.mark.index != 0 {
+			v.forgetKey(r)
+		}
+		return
+	}
+	v.update(&entry.Entry{Key: key, Revision: revision, Time: v.Time, Marker: true, TTL: MarkerTTL}, 0, now)
+}
+
+func (v *View) update(e *entry.Entry, age time.Duration, now Instant) {
+	switch e.Key.Kind {
+	case entry.Config:
+		v.applyConfig(e, now, age)
+	case entry.Slot:
+		v.applySlot(e, now, age)
+	case entry.Ticket:
+		v.applyTicket(e, now, age)
+	case entry.Session:
+		v.applySession(e, now, age)
+	case entry.Barrier:
+		v.heard(e.Key.Session)
+	}
+	v.derive(now)
 }

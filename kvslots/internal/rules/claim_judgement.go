@@ -5,16 +5,6 @@ package rules
 // no gaps, so the claimer has seen every ticket but those that were stored while the claim was
 // under way.
 
-// Excluded reports whether the slot's claim is void by what the stream says, for all peers alike:
-// its generation, its session or its position is not in force, its ticket is not in the line or
-// was served, or another live slot has its request key. Any peer may purge it. A view that was
-// not live when it applied the claim does not know that, and counts the slot as taken.
-func (s *Slot) Excluded() bool { return s.Taken && s.excluded }
-
-// Good reports whether the claim's own peer may grant it: see claimed. A slot that was written
-// again since is good.
-func (s *Slot) Good() bool { return s.Taken && !s.void }
-
 // claimed judges a claim that has just been applied. It is good if the view was live, and
 //   - it is not excluded, and all live slots fit in the count,
 //   - no ticket before it in the line could have had the permit instead, and
@@ -28,14 +18,6 @@ func (p *Pool) claimed(s *Slot, live bool) {
 	s.void = !live || s.excluded || room < 0 || ahead > room || gap > ahead
 	if s.void {
 		p.doubtUntil = max(p.doubtUntil, s.seen+doubtTime)
-	}
-}
-
-// BecomeLive makes the view live: it misses no entry any more.
-func (v *View) BecomeLive() {
-	loaded := v.loading
-	if v.Live, v.loading = true, false; loaded {
-		v.countGraves()
 	}
 }
 

@@ -15,6 +15,7 @@ func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 // Sub returns the duration since an earlier instant.
 func (i Instant) Sub(earlier Instant) time.Duration { return time.Duration(i - earlier) }
 
+// deadline is an instant at which something is to be done about a key.
 type deadline struct {
 	at    Instant
 	index int // in the queue, from 1; 0: not in it
@@ -67,4 +68,19 @@ func (q *deadlineQueue) drop(d *deadline) {
 	if d.index != 0 {
 		heap.Remove(q, d.index-1)
 	}
+}
+
+type deadlines struct {
+	ends  deadlineQueue // of slots, tickets and sessions: when View.Due returns their keys
+	marks deadlineQueue // of free keys: when View.Forget forgets them
+}
+
+// NextDue returns the earliest deadline; ok is false if there is none.
+func (d *deadlines) NextDue() (at Instant, ok bool) {
+	for _, q := range [2]deadlineQueue{d.ends, d.marks} {
+		if len(q) > 0 && (!ok || q[0].at < at) {
+			at, ok = q[0].at, true
+		}
+	}
+	return at, ok
 }

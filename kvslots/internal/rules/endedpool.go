@@ -2,14 +2,6 @@ package rules
 
 import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
-// endedPool is what the view keeps of a pool of which the bucket has nothing but the marker of
-// its configuration. Clients may leave many of them, so it is a fraction of a Pool.
-type endedPool struct {
-	id  entry.Hash
-	cfg record
-	grave
-}
-
 // reduce replaces a pool by an endedPool if nothing else is known of it.
 func (v *View) reduce(p *Pool) {
 	if !v.Live || p.touched || v.pools[p.ID] != p || !p.onlyMarker() {
@@ -42,4 +34,46 @@ func (v *View) restore(p *Pool) {
 func (d *deadlines) moveMarker(from, to *record) {
 	to.Revision, to.life = from.Revision, from.life
 	d.marks.move(&from.mark, &to.mark)
+}
+
+func (v *View) makePool(id entry.Hash) *Pool {
+	p := v.pools[id]
+	if p == nil {
+		p = &Pool{ID: id}
+		p.cfg.init(p)
+		p.idle.of = &p.cfg
+		v.pools[id] = p
+		v.restore(p)
+	}
+	return p
+}
+
+// OriginOf returns the origin of the client that made a pool or a session, by the key of its
+// configuration or of itself; zero if it is not known, and for other keys.
+func (v *View) OriginOf(key entry.Key) entry.Hash {
+	switch key.Kind {
+	case entry.Config:
+		if p := v.pools[key.Pool]; p != nil {
+			return p.origin
+		}
+		if ended := v.ended[key.Pool]; ended != nil {
+			return ended.origin
+		}
+	case entry.Session:
+		if s := v.byID[key.Session]; s != nil {
+			return s.origin
+		}
+	}
+	return entry.Hash{}
+}
+
+// countGraves counts the keys of the pools that have ended, when all are loaded: their
+// configurations' markers may have come before the markers of their slots.
+func (v *View) countGraves() {
+	for _, p := range v.pools {
+		if p.grave.keys > 0 {
+			v.bury(&p.grave, p.origin, p.keys())
+		}
+		v.reduce(p)
+	}
 }

@@ -8,33 +8,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// DueKey is a key that a peer has to purge or to write again, at a revision.
-type DueKey struct {
-	Key      entry.Key
-	Revision uint64
-	Slot     *Slot    // of a slot's key; otherwise nil
-	Ticket   *Ticket  // of a ticket's key; otherwise nil. If it is not Garbage, it is to be written again before the key expires
-	Session  *Session // of a session's key; otherwise nil
-	Marker   bool     // the key is free: its marker is to be written again. Ignore Garbage
-	Garbage  bool     // the value has no meaning any more; certain only if the view is live
-}
-
-type deadlines struct {
-	ends  deadlineQueue // of slots, tickets and sessions: when Due returns their keys
-	marks deadlineQueue // of free keys: when Forget forgets them
-	found []DueKey      // the slice that Due returned last
-}
-
-// NextDue returns the earliest deadline; ok is false if there is none.
-func (d *deadlines) NextDue() (at Instant, ok bool) {
-	for _, q := range [2]deadlineQueue{d.ends, d.marks} {
-		if len(q) > 0 && (!ok || q[0].at < at) {
-			at, ok = q[0].at, true
-		}
-	}
-	return at, ok
-}
-
 // Due returns up to limit keys whose deadline has passed. It sets their deadlines to
 // retry later, in case the purge fails. The slice is valid until the next call.
 func (v *View) Due(retry time.Duration, limit int, now Instant) []DueKey {
@@ -140,21 +113,6 @@ func (v *View) scheduleTicket(t *Ticket, now Instant) {
 		d.ends.drop(&t.due)
 	}
 }
-
-// graceOver reports whether no caller has come back to the place in time, or it was dropped before.
-func (t *Ticket) graceOver(now Instant) bool {
-	return t.left != 0 && t.Absent() && (t.dropped || now.Sub(t.left) >= t.Value.Grace.Duration())
-}
-
-// Garbage reports whether the ticket can never stand again: its generation or its client session
-// has ended, or the peer that claims for it has, unless another peer may take its part.
-func (t *Ticket) Garbage() bool {
-	return !t.lined || t.session != nil && !t.session.Alive() || !t.Value.Enqueued() && !t.Kept() && !t.server.Alive() ||
-		!t.Value.Spent && t.Value.Generation != t.Pool.Generation()
-}
-
-// told reports whether a caller knows of the slot that serves the ticket.
-func (t *Ticket) told() bool { return t.Claimed() && !t.claim.Value.Unseen }
 
 // scheduleOrphans makes the keys of orphaned values and excluded claims due soon, and
 // resets the deadline of a slot that is live again.

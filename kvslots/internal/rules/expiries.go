@@ -22,24 +22,18 @@ func (x *expiries) move(now Instant) {
 	x.last = max(x.last, int64(now/expiryInterval))
 }
 
-func (p *Pool) noteExpiry(at, now Instant) {
-	if p.expired == nil {
-		p.expired = &expiries{last: int64(now / expiryInterval)}
-	}
-	p.expired.move(now)
-	if ago := int64(now/expiryInterval) - int64(at/expiryInterval); ago >= 0 && ago < int64(len(p.expired.counts)) {
-		p.expired.counts[ago]++
+// note counts a lease that expired at an instant.
+func (x *expiries) note(at, now Instant) {
+	x.move(now)
+	if ago := int64(now/expiryInterval) - int64(at/expiryInterval); ago >= 0 && ago < int64(len(x.counts)) {
+		x.counts[ago]++
 	}
 }
 
-// Expired returns how many leases have expired within ExpiryMemory, as far as the view has seen.
-func (p *Pool) Expired(now Instant) int {
-	if p == nil || p.expired == nil {
-		return 0
-	}
-	p.expired.move(now)
-	n := 0
-	for _, count := range p.expired.counts {
+// count returns how many leases have expired within ExpiryMemory.
+func (x *expiries) count(now Instant) (n int) {
+	x.move(now)
+	for _, count := range x.counts {
 		n += int(count)
 	}
 	return n

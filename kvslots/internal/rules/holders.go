@@ -10,10 +10,7 @@ type holders struct {
 	names   tally
 }
 
-type holding struct {
-	holder entry.Hash
-	pool   *Pool
-}
+type holding struct{ holder, pool entry.Hash }
 
 func newHolders() holders {
 	return holders{entries: map[holding]int{}, names: tally{}}
@@ -22,21 +19,11 @@ func newHolders() holders {
 // NamesOf returns the number of names that a holder uses.
 func (h *holders) NamesOf(holder entry.Hash) int { return h.names[holder] }
 
-// Uses reports whether a holder uses a name. pool may be nil.
-func (h *holders) Uses(holder entry.Hash, pool *Pool) bool {
-	return h.entries[holding{holder, pool}] > 0
-}
-
-// outHolder returns the origin that uses a name since something of it is out of service; zero: none.
-func (p *Pool) outHolder() (origin entry.Hash) {
-	if cfg := p.inForce(); cfg.Named() {
-		origin = cfg.OutOrigin
-	}
-	return origin
-}
+// uses reports whether a holder uses a name.
+func (h *holders) uses(holder, pool entry.Hash) bool { return h.entries[holding{holder, pool}] > 0 }
 
 // hold adds n to the entries of a holder in a pool.
-func (h *holders) hold(holder entry.Hash, pool *Pool, n int) {
+func (h *holders) hold(holder, pool entry.Hash, n int) {
 	if holder.IsZero() || n == 0 {
 		return
 	}
@@ -49,25 +36,5 @@ func (h *holders) hold(holder entry.Hash, pool *Pool, n int) {
 	case before+n == 0:
 		delete(h.entries, key)
 		h.names.add(holder, -1)
-	}
-}
-
-// holdBy adds n to the entries of a client session that is alive, and of its origin.
-func (h *holders) holdBy(s *Session, pool *Pool, n int) {
-	if s.isClient() {
-		h.hold(s.ID, pool, n)
-		h.hold(s.Value.Origin, pool, n)
-	}
-}
-
-// holdAll adds n to the entries of a session for each slot and ticket that it has.
-func (h *holders) holdAll(s *Session, n int) {
-	for _, slot := range s.Slots {
-		h.holdBy(s, slot.Pool, n)
-	}
-	for _, t := range s.Tickets {
-		if t.session == s {
-			h.holdBy(s, t.Pool, n)
-		}
 	}
 }

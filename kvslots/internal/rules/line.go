@@ -231,3 +231,18 @@ func (p *Pool) refreshAble(now Instant) {
 	}
 	p.line.able, p.line.spare = able, old[:0]
 }
+
+// graceOver reports whether no caller has come back to the place in time, or it was dropped before.
+func (t *Ticket) graceOver(now Instant) bool {
+	return t.left != 0 && t.Absent() && (t.dropped || now.Sub(t.left) >= t.Value.Grace.Duration())
+}
+
+// Garbage reports whether the ticket can never stand again: its generation or its client session
+// has ended, or the peer that claims for it has, unless another peer may take its part.
+func (t *Ticket) Garbage() bool {
+	return !t.lined || t.session != nil && !t.session.Alive() || !t.Value.Enqueued() && !t.Kept() && !t.server.Alive() ||
+		!t.Value.Spent && t.Value.Generation != t.Pool.Generation()
+}
+
+// told reports whether a caller knows of the slot that serves the ticket.
+func (t *Ticket) told() bool { return t.Claimed() && !t.claim.Value.Unseen }

@@ -17,69 +17,36 @@ func newPlaces() places {
 	return places{byOrigin: tally{}, absent: map[entry.Hash]*deadlineQueue{}}
 }
 
-// count adds n places like that of a ticket, which counts while it is lined up and not dropped.
-func (s *places) count(t *Ticket, n int) {
-	if t.Kept() && !t.dropped {
-		s.kept += n
-		s.byOrigin.add(t.Value.Waiter, n)
-	}
+// count adds n places of an origin.
+func (s *places) count(origin entry.Hash, n int) {
+	s.kept += n
+	s.byOrigin.add(origin, n)
 }
 
-// noteAbsent notes since when no caller waits at a place; 0: one waits, or the place does not count.
-func (s *places) noteAbsent(t *Ticket, since Instant) {
-	q := s.absent[t.Value.Waiter]
-	if since == 0 || t.dropped {
-		if q != nil {
-			if q.drop(&t.absence); q.Len() == 0 {
-				delete(s.absent, t.Value.Waiter)
-			}
+// noteAbsent notes since when no caller waits at a place of an origin; 0: one waits, or the place does
+// not count.
+func (s *places) noteAbsent(origin entry.Hash, absence *deadline, since Instant) {
+	q := s.absent[origin]
+	switch {
+	case since == 0 && q == nil:
+		return
+	case since == 0:
+		if q.drop(absence); q.Len() == 0 {
+			delete(s.absent, origin)
 		}
 		return
-	}
-	if q == nil {
+	case q == nil:
 		q = new(deadlineQueue)
-		s.absent[t.Value.Waiter] = q
+		s.absent[origin] = q
 	}
-	t.absence.of = &t.record
-	q.set(&t.absence, since)
+	q.set(absence, since)
 }
 
-// limitPlaces drops absent places of an origin, which has got another place, while a limit is
-// exceeded: the oldest first. They are due from now on.
-func (v *View) limitPlaces(origin entry.Hash, now Instant) {
-	s := &v.places
-	exceeds := func() bool {
-		return s.MaxPlacesPerOrigin > 0 && s.byOrigin[origin] > s.MaxPlacesPerOrigin || s.MaxPlaces > 0 && s.kept > s.MaxPlaces
+// oldestAbove returns the oldest absent place of an origin if a limit is exceeded, or nil.
+func (s *places) oldestAbove(origin entry.Hash) *record {
+	exceeded := s.MaxPlacesPerOrigin > 0 && s.byOrigin[origin] > s.MaxPlacesPerOrigin || s.MaxPlaces > 0 && s.kept > s.MaxPlaces
+	if q := s.absent[origin]; exceeded && q != nil {
+		return (*q)[0].of
 	}
-	for v.Live && s.absent[origin] != nil && exceeds() {
-		v.drop((*s.absent[origin])[0].of.parent.(*Ticket), now)
-	}
-}
-
-func (v *View) drop(t *Ticket, now Instant) {
-	v.places.count(t, -1)
-	t.dropped = true
-	v.places.noteAbsent(t, 0)
-	v.ends.set(&t.due, now)
-}
-
-// DropPlace drops the oldest absent place of an origin in a pool, to make room for another caller of
-// it, and reports whether there is one, or one that was dropped and is still to be purged.
-func (v *View) DropPlace(p *Pool, origin entry.Hash, now Instant) bool {
-	var oldest *Ticket
-	for _, t := range p.line.tickets {
-		if !t.Stands() || !t.Absent() || t.Value.Waiter != origin || origin.IsZero() {
-			continue
-		}
-		if t.dropped {
-			return true
-		}
-		if oldest == nil || t.left < oldest.left {
-			oldest = t
-		}
-	}
-	if oldest != nil {
-		v.drop(oldest, now)
-	}
-	return oldest != nil
+	return nil
 }

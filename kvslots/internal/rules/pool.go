@@ -22,7 +22,7 @@ type Pool struct {
 	doubtUntil Instant                // no claim is in doubt from then on
 	line       line
 	unsettled  []*Slot // taken slots that scheduleOrphans has to look at
-	released   []release
+	released   releases
 	expired    *expiries // nil: none
 	touched    bool
 	share      share
@@ -233,4 +233,26 @@ func (p *Pool) reindex(s *Slot) {
 func (p *Pool) InDoubt(now Instant) bool {
 	return p != nil && now < p.doubtUntil &&
 		slices.ContainsFunc(p.slots, func(s *Slot) bool { return s != nil && s.InDoubt(now) })
+}
+
+// outHolder returns the origin that uses a name since something of it is out of service; zero: none.
+func (p *Pool) outHolder() (origin entry.Hash) {
+	if cfg := p.inForce(); cfg.Named() {
+		origin = cfg.OutOrigin
+	}
+	return origin
+}
+
+// Expired returns how many leases have expired within ExpiryMemory, as far as the view has seen.
+func (p *Pool) Expired(now Instant) int {
+	if p == nil || p.expired == nil {
+		return 0
+	}
+	return p.expired.count(now)
+}
+
+// ReleasedBy reports whether an owner released the lock within the last
+// ReleaseMemory.
+func (p *Pool) ReleasedBy(owner string, now Instant) bool {
+	return p != nil && p.released.by(owner, now)
 }

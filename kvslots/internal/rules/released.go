@@ -11,23 +11,25 @@ const ReleaseMemory = time.Minute
 // maxReleased is how many releases of one lock are remembered.
 const maxReleased = 64
 
+// releases are the latest releases of a lock.
+type releases []release
+
 type release struct {
 	owner string
 	at    Instant
 }
 
-func (p *Pool) noteRelease(owner string, at, now Instant) {
-	p.released = slices.DeleteFunc(p.released, func(r release) bool { return now.Sub(r.at) >= ReleaseMemory })
-	if len(p.released) >= maxReleased {
-		p.released = p.released[1:]
+func (r *releases) note(owner string, at, now Instant) {
+	*r = slices.DeleteFunc(*r, func(x release) bool { return now.Sub(x.at) >= ReleaseMemory })
+	if len(*r) >= maxReleased {
+		*r = (*r)[1:]
 	}
-	p.released = append(p.released, release{owner, at})
+	*r = append(*r, release{owner, at})
 }
 
-// ReleasedBy reports whether an owner released the lock within the last
-// ReleaseMemory.
-func (p *Pool) ReleasedBy(owner string, now Instant) bool {
-	return p != nil && slices.ContainsFunc(p.released, func(r release) bool {
-		return r.owner == owner && now.Sub(r.at) < ReleaseMemory
+// by reports whether an owner released the lock within the last ReleaseMemory.
+func (r releases) by(owner string, now Instant) bool {
+	return slices.ContainsFunc(r, func(x release) bool {
+		return x.owner == owner && now.Sub(x.at) < ReleaseMemory
 	})
 }

@@ -11,9 +11,6 @@ import (
 // slots of a pool that were claimed with a key are found by it. Only one of them may be a
 // lease: a claim is excluded while another live slot has its key.
 
-// requests holds a pool's taken slots by their request keys; nil while none has one.
-type requests map[entry.Hash][]*Slot
-
 func (r *requests) add(s *Slot) {
 	if key := s.Value.Request; s.Taken && !key.IsZero() {
 		if *r == nil {

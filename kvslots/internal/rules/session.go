@@ -3,7 +3,6 @@ package rules
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
@@ -80,57 +79,6 @@ func deleteFrom[T comparable](list []T, x T) []T {
 	return list
 }
 
-func (v *View) applySession(e *entry.Entry, now Instant, age time.Duration) {
-	s := v.makeSession(e.Key.Session)
-	was := s.Taken
-	is := !e.Marker && e.Corrupt == nil
-	changed := was != is || s.Value.Kind != e.Session.Kind || s.Value.Origin != e.Session.Origin
-	if changed {
-		v.countSession(s, -1)
-	}
-	v.note(&s.record, e, now, age)
-	s.Taken, s.Value = is, e.Session
-	if changed {
-		v.countSession(s, 1)
-	}
-	switch {
-	case s.Taken:
-		v.exhume(&s.grave)
-		s.origin = e.Session.Origin
-	case e.Marker:
-		v.bury(&s.grave, e.Origin, 1)
-	}
-	if s.Taken {
-		ends := now.Add(e.Session.Left() - age)
-		if was { // a refresh that was sent late must not move the end back
-			ends = max(ends, s.Ends)
-		}
-		s.Ends = ends
-		if v.passed != 0 {
-			s.Promise(v.passed.Add(e.Session.Left()))
-		}
-		v.ends.set(&s.due, s.Ends)
-	} else if e.Corrupt != nil {
-		v.ends.drop(&s.due)
-	}
-	v.heard(s.ID)
-	if was != s.Taken {
-		v.livenessChanged(s, now)
-	}
-}
-
-// livenessChanged updates the pools of a session that began or ended.
-func (v *View) livenessChanged(s *Session, now Instant) {
-	for _, slot := range s.Slots {
-		slot.Pool.reindex(slot)
-		v.touch(slot.Pool)
-	}
-	for _, t := range s.Tickets {
-		v.scheduleTicket(t, now)
-		v.touch(t.Pool)
-	}
-}
-
 // countSession adds n to the counts of the sessions that are alive, if s is.
 func (v *View) countSession(s *Session, n int) {
 	ss := &v.sessions
@@ -180,5 +128,25 @@ func (v *View) dropUnused(s *Session) {
 	if !s.Taken && len(s.Tickets) == 0 && len(s.Slots) == 0 && s.mark.index == 0 && v.byID[s.ID] == s {
 		v.exhume(&s.grave)
 		delete(v.byID, s.ID)
+	}
+}
+
+// holdBy adds n to the entries of a client session that is alive, and of its origin.
+func (v *View) holdBy(s *Session, pool *Pool, n int) {
+	if s.isClient() {
+		v.hold(s.ID, pool.ID, n)
+		v.hold(s.Value.Origin, pool.ID, n)
+	}
+}
+
+// holdAll adds n to the entries of a session for each slot and ticket that it has.
+func (v *View) holdAll(s *Session, n int) {
+	for _, slot := range s.Slots {
+		v.holdBy(s, slot.Pool, n)
+	}
+	for _, t := range s.Tickets {
+		if t.session == s {
+			v.holdBy(s, t.Pool, n)
+		}
 	}
 }

@@ -67,3 +67,16 @@ func (s *Slot) Ended(now Instant) bool { return now >= s.Ends }
 // InDoubt reports whether the claim's peer may be about to withdraw the claim, since this peer
 // would withdraw its own.
 func (s *Slot) InDoubt(now Instant) bool { return s.void && s.Live() && now-s.seen < doubtTime }
+
+// Excluded reports whether the slot's claim is void by what the stream says, for all peers alike:
+// its generation, its session or its position is not in force, its ticket is not in the line or
+// was served, or another live slot has its request key. Any peer may purge it. A view that was
+// not live when it applied the claim does not know that, and counts the slot as taken.
+func (s *Slot) Excluded() bool { return s.Taken && s.excluded }
+
+// Good reports whether the claim's own peer may grant it: see claimed. A slot that was written
+// again since is good.
+func (s *Slot) Good() bool { return s.Taken && !s.void }
+
+// requests holds a pool's taken slots by their request keys; nil while none has one.
+type requests map[entry.Hash][]*Slot

@@ -19,10 +19,6 @@ const (
 	// doubtTime is how long a claim may be in doubt. Its peer withdraws it much sooner, or not
 	// at all.
 	doubtTime = Instant(time.Second)
-
-	// garbageTime is how long an entry that means nothing any more is left to the
-	// peer that wrote it. After that, any peer purges the entry.
-	garbageTime = time.Second
 )
 
 // View is one peer's copy of the bucket, with what follows from it. New returns one;
@@ -42,6 +38,7 @@ type View struct {
 	sessions
 	holders
 	deadlines
+	found []DueKey // the slice that Due returned last
 	totals
 	tombstones
 	places
@@ -73,6 +70,11 @@ func New() *View {
 // Pool returns a pool, or nil if the view knows nothing of it, or only that it has ended.
 func (v *View) Pool(id entry.Hash) *Pool { return v.pools[id] }
 
+// Uses reports whether a holder uses a name: see holders. pool may be nil.
+func (v *View) Uses(holder entry.Hash, pool *Pool) bool {
+	return pool != nil && v.uses(holder, pool.ID)
+}
+
 // EachPool iterates over the pools that the view knows, in no particular order.
 func (v *View) EachPool(yield func(*Pool) bool) { maps.Values(v.pools)(yield) }
 
@@ -82,103 +84,13 @@ func (v *View) EachPool(yield func(*Pool) bool) { maps.Values(v.pools)(yield) }
 // like a late view.
 func (v *View) Passed(sent Instant) { v.passed = max(v.passed, sent) }
 
-// Apply applies one entry. It ignores entries at or below Revision. age is how long
-// ago the entry was written, as far as the caller knows.
-func (v *View) Apply(e *entry.Entry, age time.Duration, now Instant) {
-	if e.Revision <= v.Revision {
-		return
-	}
-	v.Time, v.Revision = e.Time, e.Revision
-	v.update(e, age, now)
-}
-
 // Fenced returns the highest fence that the view knows of any slot, at least 1. A claim names it,
 // and has a higher fence, whatever the leader's clock says; a slot's marker passes it on. It does
 // not differ by slot: so it outlives the markers of a slot that is not used for a while.
 func (v *View) Fenced() uint64 { return max(v.fenced, 1) }
 
-// Found records the revision of a key that has no value, 0 if it has no marker either, as the
-// server says: it has dropped a marker earlier than the view, or kept it for longer, since its
-// clock was set.
-func (v *View) Found(key entry.Key, revision uint64, now Instant) {
-	if revision == 0 {
-		if r := v.record(key); r != nil && !r.Taken && r.mark.index != 0 {
-			v.forgetKey(r)
-		}
-		return
-	}
-	v.update(&entry.Entry{Key: key, Revision: revision, Time: v.Time, Marker: true, TTL: MarkerTTL}, 0, now)
-}
-
-func (v *View) update(e *entry.Entry, age time.Duration, now Instant) {
-	switch e.Key.Kind {
-	case entry.Config:
-		v.applyConfig(e, now, age)
-	case entry.Slot:
-		v.applySlot(e, now, age)
-	case entry.Ticket:
-		v.applyTicket(e, now, age)
-	case entry.Session:
-		v.applySession(e, now, age)
-	case entry.Barrier:
-		v.heard(e.Key.Session)
-	}
-	v.derive(now)
-}
-
-// PassOver passes over each peer that has not claimed for a ticket within StallTime of
-// the ticket's turn, and over each enqueued ticket for which no peer has. It touches every
-// pool with a ticket for which there is a permit.
-func (v *View) PassOver(now Instant) {
-	for _, p := range v.sets[hasAble] {
-		v.touch(p)
-		for _, t := range p.line.able {
-			if t.turnSince == 0 || t.Claimed() || t.stalled() || now.Sub(t.turnSince) < StallTime {
-				continue
-			}
-			if t.Value.Enqueued() {
-				t.passed = true
-				continue
-			}
-			t.server.stalled = true
-			for _, other := range t.server.Tickets {
-				v.touch(other.Pool)
-			}
-		}
-	}
-	v.derive(now)
-}
-
 // Waits reports whether PassOver must be called as time passes.
 func (v *View) Waits() bool { return len(v.sets[hasAble]) > 0 }
-
-// derive recomputes what is derived from the entries, for the touched pools.
-func (v *View) derive(now Instant) {
-	for i := 0; i < len(v.touched); i++ {
-		p := v.touched[i]
-		v.scheduleOrphans(p, now)
-		p.setIdleQueue(v.idleQueue(p), now)
-		v.deriveTotals(p)
-		p.refreshAble(now)
-		v.sets.put(hasAble, p, len(p.line.able) > 0)
-		v.sets.put(hasLine, p, len(p.line.tickets) > 0)
-		v.sets.put(isClosing, p, p.Closing())
-	}
-}
-
-// Touched returns the pools that may have changed since the last call. The slice is
-// valid until the next call.
-func (v *View) Touched() []*Pool {
-	for _, p := range v.handed {
-		v.reduce(p)
-	}
-	t := v.touched
-	for _, p := range t {
-		p.touched = false
-	}
-	v.touched, v.handed = v.handed[:0], t
-	return t
-}
 
 func (v *View) touch(p *Pool) {
 	if !p.touched {
@@ -187,14 +99,65 @@ func (v *View) touch(p *Pool) {
 	}
 }
 
-func (v *View) makePool(id entry.Hash) *Pool {
-	p := v.pools[id]
-	if p == nil {
-		p = &Pool{ID: id}
-		p.cfg.init(p)
-		p.idle.of = &p.cfg
-		v.pools[id] = p
-		v.restore(p)
+// record returns the record of a key, or nil if the view has none.
+func (v *View) record(key entry.Key) *record {
+	if key.Kind == entry.Session {
+		if s := v.byID[key.Session]; s != nil {
+			return &s.record
+		}
+		return nil
 	}
-	return p
+	p := v.pools[key.Pool]
+	if p == nil {
+		if ended := v.ended[key.Pool]; ended != nil && key.Kind == entry.Config {
+			return &ended.cfg
+		}
+		return nil
+	}
+	switch key.Kind {
+	case entry.Config:
+		return &p.cfg
+	case entry.Slot:
+		if s := p.Slot(key.N); s != nil {
+			return &s.record
+		}
+	case entry.Ticket:
+		if t := p.line.byKey[key]; t != nil {
+			return &t.record
+		}
+	}
+	return nil
+}
+
+// Latest returns the revision of a key's last entry, and whether that is a value. The
+// revision is 0 for a forgotten marker and for a barrier.
+func (v *View) Latest(key entry.Key) (revision uint64, taken bool) {
+	if r := v.record(key); r != nil {
+		return r.Revision, r.Taken
+	}
+	return 0, false
+}
+
+// MarkerOld reports whether the marker of a free key may have expired in the stream.
+func (v *View) MarkerOld(key entry.Key, now Instant) bool {
+	r := v.record(key)
+	return r == nil || now >= r.life.present-Instant(expiryLate)
+}
+
+// Expiring reports whether a key has a value that the server is about to expire: see
+// record.Expiring.
+func (v *View) Expiring(key entry.Key, now Instant) bool {
+	r := v.record(key)
+	return r != nil && r.Taken && r.Expiring(now)
+}
+
+// DueKey is a key that a peer has to purge or to write again, at a revision.
+type DueKey struct {
+	Key      entry.Key
+	Revision uint64
+	Slot     *Slot    // of a slot's key; otherwise nil
+	Ticket   *Ticket  // of a ticket's key; otherwise nil. If it is not Garbage, it is to be written again before the key expires
+	Session  *Session // of a session's key; otherwise nil
+	Marker   bool     // the key is free: its marker is to be written again. Ignore Garbage
+	Garbage  bool     // the value has no meaning any more; certain only if the view is live
 }

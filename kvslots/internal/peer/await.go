@@ -8,214 +8,137 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// await is a call of Await: it waits for the slot that a session has enqueued for.
-type await struct {
-	p       *enqueued
-	call    *call
-	pool    *poolState
-	session entry.Hash
-	lock    bool
-	place   uint64 // of the ticket that it found first; 0: none
-	certain bool   // the view has been live and as new as the call
-	why     error  // why the call ends without a slot; nil while it waits
-	none    error  // the answer if the session has neither a slot nor a ticket
-	mark    uint64 // the author number of the write that clears Unseen in the slot, unless it was refused: see markSeen
-	busy    bool   // a write is under way
-	expiry  timer
+// A call of Await is a repeat of its session's Enqueue, with a wait: it has a borrow whose request
+// key is the session's id. That borrow waits at the enqueued ticket, for which any peer may claim, and
+// resumes the slot that was claimed. Without a slot it takes the ticket out of the line before its
+// caller is answered, since the session may enqueue again.
+
+// awaited is what a borrow knows of the Enqueue that it waits for.
+type awaited struct {
+	place uint64 // of the ticket that it found first; 0: none
+	mark  uint64 // the author of the write that told of its slot; 0: none
+	knew  bool   // a caller had been told of the slot before that
+	why   error  // why it ends without a slot; nil while it waits
 }
 
-func (p *enqueued) await(c *call, r Await) {
-	a := &await{p: p, call: c, pool: p.of(r.Pool), session: r.Session, lock: r.Lock, none: ErrNotEnqueued}
-	p.awaits[a.key()] = append(p.awaits[a.key()], a)
-	a.pool.users++
-	c.bound(p.now().Add(r.Wait + patience))
-	c.onReload(a.step)
-	c.onQuit(quitFunc(a.stop))
-	p.arm(&a.expiry, p.now().Add(r.Wait), func() { a.stop(ErrNoSlot) })
-	p.whenCurrent(c, func() {
-		a.certain = true
-		a.step()
-	})
+func (p *pools) await(c *call, r Await) {
+	p.borrow(c, r.Pool, wish{session: r.Session, request: r.Session, awaits: true, terms: entry.Terms{Lock: r.Lock}}, r.Wait)
 }
 
-func (a *await) key() sessionPool { return sessionPool{a.pool.id, a.session} }
-
-// stop ends an await. It first takes the session's ticket out of the line, unless
-// why says that the place is to be kept.
-func (a *await) stop(why error) {
-	switch {
-	case errors.Is(why, ErrClosed), errors.Is(why, ErrUnavailable):
-		a.end(Answer{Err: why})
-	case a.why != nil: // it is leaving the line already, with the first reason
-	case errors.Is(why, ErrPlaceKept) && a.busy && a.mark != 0: // the call is about to be answered with the slot
-	case errors.Is(why, ErrPlaceKept):
-		a.end(Answer{Err: why})
+// attend does what the session's ticket or slot calls for, in a live view.
+func (b *borrow) attend() {
+	if b.phase != arrived || !b.isCurrent() {
+		return
+	}
+	pool := b.p.view().Pool(b.pool.id)
+	t, s := b.found(pool)
+	switch gone := b.isGone(); {
+	case !b.p.view().Alive(b.session):
+		b.finish(Answer{Err: ErrSessionGone})
+	case t != nil && (gone || s == nil && (b.why != nil || t.Value.Spent)):
+		if t.Value.Spent {
+			b.why = ErrLeaseExpired
+		}
+		b.drop(t.Key, t.Revision)
+	case s != nil && (!s.Serves(t) || gone && !b.told(s)): // no caller was told of it
+		b.drop(rules.SlotKey(pool.ID, s.Position), s.Revision)
+	case s != nil && !gone:
+		b.resume(pool, s)
+	case t == nil && (gone || b.why != nil && b.place != 0):
+		b.finish(Answer{Err: b.why})
+	case t == nil:
+		b.finish(Answer{Err: ErrNotEnqueued})
+	case t.Server() != b.p.self():
+		b.to(parting)
+		b.p.adopt(t, func() { b.turn(parting) })
+	case b.pool.tickets[t.Key] != nil: // of an Enqueue that is under way
+		b.pool.markLater()
 	default:
-		a.why = why
-		a.call.bound(a.p.now().Add(patience))
-		a.p.whenLive(a.step)
+		b.ticket = ticket{key: t.Key, place: t.Place}
+		put(&b.pool.tickets, t.Key, b)
+		b.to(waiting)
 	}
 }
 
-// gaveUp reports whether the await ends because its caller is gone, and not because its
-// time is over.
-func (a *await) gaveUp() bool { return a.why != nil && !errors.Is(a.why, ErrNoSlot) }
-
-func (a *await) end(answer Answer) {
-	if !a.call.isOpen() || a.call.kept() != nil {
-		return
-	}
-	a.p.disarm(&a.expiry)
-	ps := a.pool
-	drop(a.p.awaits, a.key(), a)
-	ps.users--
-	a.call.onQuit(nil)
-	a.call.answer(answer)
-	ps.mark()
-	if (a.why != nil || a.mark != 0) && (errors.Is(answer.Err, ErrUnavailable) || errors.Is(answer.Err, ErrClosed)) {
-		a.free(func() {})
-	}
-}
-
-// changed schedules the awaits of a session in a pool, because its ticket or
-// its slot there has changed.
-func (p *enqueued) changed(pool, session entry.Hash) {
-	for _, a := range p.awaits[sessionPool{pool, session}] {
-		p.whenLive(a.step)
-	}
-}
-
-// found returns what has become of the Enqueue that the call waits for. The session may have
+// found returns what has become of the Enqueue that the borrow waits for. The session may have
 // enqueued again since, or under other terms.
-func (a *await) found() rules.Enqueued {
-	pool := a.p.view().Pool(a.pool.id)
-	e := a.p.view().EnqueuedIn(pool, a.session)
-	if pool.Exists() && pool.Terms().Lock != a.lock && e.Status != rules.Spent {
-		return rules.Enqueued{}
+func (b *borrow) found(pool *rules.Pool) (t *rules.Ticket, s *rules.Slot) {
+	t, s = b.p.view().EnqueuedIn(pool, b.session, b.mark)
+	place := uint64(0)
+	switch {
+	case pool.Exists() && pool.Terms().Lock != b.terms.Lock && (t == nil || !t.Value.Spent):
+		return nil, nil
+	case s != nil && s.Value.Ticket == 0:
+		t = nil
+	case t != nil:
+		place = t.Place
+	case s != nil:
+		place = s.Value.Ticket
 	}
-	if a.place = cmp.Or(a.place, e.Place()); e.Place() != a.place {
-		return rules.Enqueued{}
+	if b.place = cmp.Or(b.place, place); b.place != place {
+		return nil, nil
 	}
-	return e
+	return t, s
 }
 
-// step does what the status of the session's ticket or slot calls for, in a live view.
-func (a *await) step() {
-	if a.busy || !a.certain || !a.call.isOpen() {
-		return
+// told reports whether a caller was told of a slot before the borrow has written it.
+func (b *borrow) told(s *rules.Slot) bool {
+	if s.Author != b.mark || b.mark == 0 {
+		b.knew = s.Told()
 	}
-	switch e := a.found(); {
-	case !a.p.view().Alive(a.session):
-		a.end(Answer{Err: ErrSessionGone})
-	case e.Status == rules.NotEnqueued:
-		a.end(Answer{Err: a.none})
-	case e.Status == rules.Unserved: // no caller was answered, and the ticket stands again
-		a.busy = true
-		a.p.discard(rules.SlotKey(a.pool.id, e.Slot.Position), e.Slot.Revision, func(*write) { a.goOn() })
-	case e.Status == rules.Spent:
-		a.consume(e.Ticket, ErrLeaseExpired)
-	case e.Status == rules.Served && e.Slot.InDoubt(a.p.now()):
-		a.p.after(a.call, failurePause, a.step)
-	case e.Status == rules.Served && a.gaveUp():
-		a.decline(e.Slot)
-	case e.Status == rules.Served:
-		a.markSeen(e.Slot)
-	case a.why != nil:
-		a.consume(e.Ticket, a.why)
-	case e.Ticket.Value.Peer != a.p.self() && e.Ticket.Stands():
-		a.busy = true
-		a.p.adopt(e.Ticket, a.goOn)
-	}
+	return b.knew
 }
 
-// goOn is called when a write has an outcome: the view shows what it was.
-func (a *await) goOn() {
-	a.busy = false
-	a.step()
+// drop purges a key, and then attends again.
+func (b *borrow) drop(key entry.Key, revision uint64) {
+	b.to(parting)
+	b.p.discard(key, revision, func(*write) { b.turn(parting) })
 }
 
-// consume purges the session's ticket. Then the answer is none, unless the ticket was served before.
-func (a *await) consume(t *rules.Ticket, none error) {
-	a.busy = true
-	a.p.putFor(a.call, a.p.purge(t.Key, t.Revision), func(*write) {
-		a.none = none
-		a.goOn()
-	}, a.goOn)
-}
-
-// decline returns a slot that was granted after the caller had gone. It keeps a slot
-// whose token was the answer to the session's Enqueue.
-func (a *await) decline(s *rules.Slot) {
-	if s.Value.Ticket == 0 {
-		a.end(Answer{Err: a.why})
-		return
-	}
-	a.busy = true
-	a.free(func() { a.end(Answer{Err: a.why}) }) // answer after the purge: the session could get the slot with another Await
-}
-
-// free takes the await's ticket out of the line, and then purges the slots that were claimed
-// for the ticket, except one that another await has marked as seen. It calls done when none
-// is left. No caller waits for these purges, so they are repeated if they are refused.
-func (a *await) free(done func()) {
-	if a.place != 0 {
-		a.p.whenLive(func() { a.freeNext(done) })
+// turn has a borrow that is in a phase attend again.
+func (b *borrow) turn(from phase) {
+	if b.phase == from {
+		b.unbind()
+		b.backToQueue()
 	}
 }
 
-func (a *await) freeNext(done func()) {
-	again := func(*write) { a.free(done) }
-	pool, session := a.p.view().Pool(a.pool.id), a.p.view().Session(a.session)
-	if pool != nil && session != nil {
-		if t := pool.Ticket(a.place); t != nil {
-			a.p.discard(t.Key, t.Revision, again)
-			return
-		}
-		for _, s := range session.Slots {
-			if s.Pool == pool && s.Value.Ticket == a.place && (s.Value.Unseen || s.Author == a.mark) {
-				a.p.discard(rules.SlotKey(pool.ID, s.Position), s.Revision, again)
-				return
-			}
-		}
+// isGone reports whether the borrow ends for another reason than the end of its wait.
+func (b *borrow) isGone() bool { return len(b.callers) == 0 || b.why != nil && b.why != ErrNoSlot }
+
+// leavesLine has the session of an Await leave the line before its last caller, which waits no
+// longer, is answered. It reports whether the caller is answered later.
+func (a *caller) leavesLine(why error) bool {
+	b := a.of
+	switch {
+	case len(b.callers) > 1, errors.Is(why, ErrSessionGone), errors.Is(why, ErrUnavailable), errors.Is(why, ErrClosed):
+		return false
+	case b.why != nil, errors.Is(why, ErrPlaceKept): // it is about to be answered
+		return b.why != nil || b.phase == resuming
 	}
-	done()
+	b.retire(why)
+	a.call.bound(b.p.now().Add(patience))
+	if b.turn(waiting); b.phase == arrived {
+		b.p.whenLive(b.attend)
+	}
+	return true
 }
 
-// markSeen clears Unseen in the session's slot, which restarts the lease's ttl. From
-// then on the peer that claimed the slot cannot withdraw its claim, and no other await answers with it.
-func (a *await) markSeen(s *rules.Slot) {
-	if s.Ended(a.p.now()) || s.Expiring(a.p.now()) || s.UnseenOver(a.p.now()) {
-		return // the slot is about to be purged, which calls step again
+// undo answers the callers, and then undoes without them what the borrow has begun.
+func (b *borrow) undo(why error) {
+	callers := b.callers
+	b.callers = nil
+	b.retire(why)
+	for _, c := range callers {
+		c.end(Answer{Err: why}, 0)
 	}
-	value, sent := s.Renewed(max(s.Value.Asked, s.Value.TTL).Duration()), a.p.now() // a repeat has written what was left
-	value.Unseen = false
-	h := Held{Pool: a.pool.id, Lease: value.Lease, Session: a.session, Fence: s.Fence}
-	a.busy = true
-	a.mark = a.p.putFor(a.call, a.p.value(rules.SlotKey(h.Pool, s.Position), value, s.Revision, value.TTL.Duration()), func(*write) {
-		a.none = ErrLeaseExpired
-		h.withLease(a.p.leases, a.call, func(s *rules.Slot) { a.grant(s, sent) }, func(error) { a.goOn() })
-	}, func() {
-		a.mark = 0
-		a.goOn()
-	}).author()
+	b.turn(resuming)
 }
 
-// grant answers with a lease whose ticket has left the line, since the session may return it at once.
-func (a *await) grant(s *rules.Slot, sent Instant) {
-	if a.gaveUp() {
-		a.decline(s)
-		return
+// retire has no other call share the borrow any more, since it ends.
+func (b *borrow) retire(why error) {
+	b.why = cmp.Or(b.why, why)
+	if b.pool.requests[b.request] == b {
+		delete(b.pool.requests, b.request)
 	}
-	grantOf := a.p.grantOf
-	if s.Value.Ticket == 0 { // the answer to Enqueue had the token, and it or a renewal may promise more
-		grantOf = a.p.grantAgain
-	}
-	grant, ok := grantOf(s, s.Value.TTL.Duration(), sent)
-	if !ok {
-		a.end(Answer{Err: ErrUnavailable})
-		return
-	}
-	grant.basis.renewal, grant.Resumed = s.Value.Ticket == 0, false
-	a.p.count().Grants++
-	a.end(Answer{Grant: grant})
 }

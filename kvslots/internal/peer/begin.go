@@ -12,10 +12,10 @@ func (p *Peer) serve(request Request, c *call) {
 		p.pools.acquire(c, r)
 	case Enqueue:
 		p.sessions.use(c, r.Session)
-		p.enqueued.enqueue(c, r)
+		p.pools.enqueue(c, r)
 	case Await:
 		p.sessions.use(c, r.Session)
-		p.enqueued.await(c, r)
+		p.pools.await(c, r)
 	case Return:
 		p.giveUp(c, &r.Held)
 	case Abandon:

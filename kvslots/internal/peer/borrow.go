@@ -27,7 +27,8 @@ type borrow struct {
 	callers []*caller
 	first   caller // the memory of the first one
 	again   func() // of an Enqueue, which is answered when its ticket stands: starts the call again
-	phase   phase
+	awaited
+	phase phase
 	wish
 
 	generation uint64  // of the pool; 0: not known yet
@@ -67,6 +68,7 @@ type wish struct {
 	origin                entry.Hash                            // of a borrow of a name without a session
 	from                  entry.Hash                            // the origin of a borrow of a registered pool
 	request               entry.Hash                            // the request key; zero: none
+	awaits                bool                                  // it is a call of Await
 	leaseOf               func(n int) (lease, nonce entry.Hash) // of claim n > 0; nil: all claims are for lease, since its holder also names the fence
 	ttl                   time.Duration
 	label, owner          string
@@ -129,7 +131,7 @@ func (p *pools) borrows() []*borrow {
 func (b *borrow) named() bool { return b.terms.Named() }
 
 // enqueued reports whether the ticket is a session's, and stays in the line when no call waits.
-func (b *borrow) enqueued() bool { return b.again != nil }
+func (b *borrow) enqueued() bool { return b.again != nil || b.awaits }
 
 // finish ends a borrow with an answer to its callers. It drops the borrow's ticket, and its
 // claim unless that is granted.
@@ -137,8 +139,12 @@ func (b *borrow) finish(a Answer) {
 	if b.phase == done {
 		return
 	}
+	if b.awaits && a.Err != nil && (b.phase == resuming || b.phase == parting && b.why != nil) {
+		b.undo(a.Err)
+		return
+	}
 	was, place := b.phase, int32(0)
-	if a.Err == ErrNoSlot {
+	if a.Err == ErrNoSlot && !b.awaits {
 		place = b.rank()
 	}
 	b.to(done)
@@ -159,7 +165,7 @@ func (b *borrow) finish(a Answer) {
 // not be told. A call that came after the slot was written begins anew, and resumes the lease.
 func (b *borrow) share(a *Answer, callers []*caller) (inTime []*caller) {
 	for _, c := range callers {
-		if c.came <= a.Grant.basis.sent {
+		if c.came <= a.Grant.basis.sent || b.awaits {
 			inTime = append(inTime, c)
 		} else {
 			c.again()
@@ -247,7 +253,10 @@ func (b *borrow) wait() {
 // backToQueue begins a borrow anew that has no place in the line. Without a caller it ends.
 func (b *borrow) backToQueue() {
 	b.to(arrived)
-	if len(b.callers) == 0 {
+	switch {
+	case b.awaits:
+		b.p.whenLive(b.attend)
+	case len(b.callers) == 0:
 		b.finish(Answer{Err: ErrNoSlot})
 		return
 	}
@@ -283,6 +292,10 @@ func (ps *poolState) serveQueue(pool *rules.Pool) {
 // serve decides what to do with a borrow that has arrived. It returns false if those
 // behind it have to wait until the view changes.
 func (b *borrow) serve(pool *rules.Pool) bool {
+	if b.awaits {
+		b.attend()
+		return true
+	}
 	if s := pool.Requested(b.request); s != nil {
 		b.resume(pool, s)
 		return true

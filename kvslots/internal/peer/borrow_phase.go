@@ -22,7 +22,7 @@ func (f phase) String() string {
 
 // transitions are the phases that may follow each phase.
 var transitions = [phases][]phase{
-	arrived:     {joining, claiming, resuming, done},
+	arrived:     {joining, waiting, claiming, parting, resuming, done},
 	joining:     {arrived, waiting, done},
 	waiting:     {arrived, joining, claiming, parting, done},
 	claiming:    {arrived, waiting, withdrawing, done},

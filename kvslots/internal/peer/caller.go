@@ -36,7 +36,7 @@ func (b *borrow) add(c *call, w *wish, wait time.Duration) *caller {
 	b.confirmed = false // this call may have come later
 	b.callers, b.stays = append(b.callers, a), wait > 0
 	c.onQuit(a)
-	if wait > 0 {
+	if wait > 0 || b.awaits {
 		c.bound(a.ends.Add(patience))
 		b.p.arm(&a.expiry, a.ends, a.expire)
 	} else if !b.enqueued() {
@@ -88,7 +88,7 @@ func (b *borrow) refuse(why error) {
 // since it came. A claim in flight may still be granted.
 func (a *caller) expire() {
 	b := a.of
-	if b.phase == waiting && a.sawFull && b.p.view().Pool(b.pool.id).Requested(b.request) == nil {
+	if b.awaits || b.phase == waiting && a.sawFull && b.p.view().Pool(b.pool.id).Requested(b.request) == nil {
 		a.quit(ErrNoSlot)
 		return
 	}
@@ -99,6 +99,9 @@ func (a *caller) expire() {
 // quit answers a caller that waits no longer, and ends the borrow if it was the last one.
 func (a *caller) quit(why error) {
 	b := a.of
+	if b.awaits && a.leavesLine(why) {
+		return
+	}
 	b.callers = without(b.callers, a)
 	place := int32(0)
 	if why == ErrNoSlot {

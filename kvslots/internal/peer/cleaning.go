@@ -27,7 +27,7 @@ func (p *Peer) cleanUp() {
 		case d.Session != nil:
 			p.sessions.expire(d)
 		case !d.Ticket.Kept() || d.Ticket.Server() == p.self(): // otherwise its own peer writes it
-			p.enqueued.adopt(d.Ticket, func() {})
+			p.pools.adopt(d.Ticket, func() {})
 		}
 	}
 	if p.view().Waits() {

@@ -1,39 +1,28 @@
 package peer
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// enqueued serves what sessions enqueue.
-type enqueued struct {
-	*pools
-	awaits map[sessionPool][]*await
-}
-
-func newEnqueued(p *pools) *enqueued {
-	return &enqueued{pools: p, awaits: map[sessionPool][]*await{}}
-}
-
-type sessionPool struct{ pool, session entry.Hash }
-
 // enqueue starts the borrow of an Enqueue, once it is certain that the session has not
 // enqueued before.
-func (p *enqueued) enqueue(c *call, r Enqueue) {
+func (p *pools) enqueue(c *call, r Enqueue) {
 	p.whenCurrent(c, func() {
-		e := p.view().EnqueuedIn(p.view().Pool(r.Pool), r.Session)
+		t, s := p.view().EnqueuedIn(p.view().Pool(r.Pool), r.Session, 0)
 		switch again := func() { p.enqueue(c, r) }; {
 		case !p.view().Alive(r.Session):
 			c.answer(Answer{Err: ErrSessionGone})
-		case e.Status == rules.Unserved: // no caller was answered
-			p.discard(rules.SlotKey(r.Pool, e.Slot.Position), e.Slot.Revision, func(*write) { again() })
-		case e.Status == rules.Queued && e.Ticket.Value.Peer != p.self():
-			p.adopt(e.Ticket, again)
-		case e.Status == rules.Queued || e.Status == rules.Served && (e.Slot.Value.Ticket != 0 || e.Slot.Value.Request != r.Request || r.Request.IsZero()):
-			c.answer(r.repeated(e))
+		case s != nil && !s.Serves(t): // no caller was answered
+			p.discard(rules.SlotKey(r.Pool, s.Position), s.Revision, func(*write) { again() })
+		case s != nil && (s.Value.Ticket != 0 || s.Value.Request != r.Request || r.Request.IsZero()):
+			c.answer(r.repeated(s.Value.Request, s.Value.Asked))
+		case s == nil && t != nil && t.Stands() && t.Server() != p.self():
+			p.adopt(t, again)
+		case s == nil && t != nil && t.Stands():
+			c.answer(r.repeated(t.Value.Request, t.Value.TTL))
 		default:
 			b := p.start(p.of(r.Pool), wish{
 				lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms(), request: r.Request,
@@ -47,8 +36,7 @@ func (p *enqueued) enqueue(c *call, r Enqueue) {
 
 // repeated returns the answer to an Enqueue of a session that has enqueued before. If it is a
 // repeat, by its request key, it is answered as before.
-func (r Enqueue) repeated(e rules.Enqueued) Answer {
-	request, asked := e.Request()
+func (r Enqueue) repeated(request entry.Hash, asked entry.Span) Answer {
 	switch {
 	case r.Request.IsZero() || request != r.Request:
 		return Answer{Err: ErrAlreadyEnqueued}
@@ -60,7 +48,7 @@ func (r Enqueue) repeated(e rules.Enqueued) Answer {
 
 // adopt writes a session's ticket again, with this peer as the one that claims for it.
 // A peer that undoes its write of the ticket later does not purge an adopted ticket.
-func (p *enqueued) adopt(t *rules.Ticket, then func()) {
+func (p *pools) adopt(t *rules.Ticket, then func()) {
 	if !p.isPresent() || p.view().Expiring(t.Key, p.now()) {
 		p.after(nil, failurePause, then)
 		return
@@ -77,25 +65,11 @@ func (p *enqueued) adopt(t *rules.Ticket, then func()) {
 }
 
 // promote has the pool look at its line if this peer has to claim for an enqueued ticket.
-func (p *enqueued) promote(pool *rules.Pool) {
+func (p *pools) promote(pool *rules.Pool) {
 	for _, t := range pool.Able() {
 		if t.Value.Enqueued() && p.view().Promotes(t, p.self(), p.now()) {
 			p.of(pool.ID).mark()
 			return
 		}
 	}
-}
-
-// remains describes the pools with pending work.
-func (p *enqueued) remains() (list []string) {
-	for _, ps := range p.byID {
-		awaits := 0
-		for key, of := range p.awaits {
-			if key.pool == ps.id {
-				awaits += len(of)
-			}
-		}
-		list = append(list, fmt.Sprintf("pool %s: queue %d tickets %d users %d awaits %d", ps.id, len(ps.queue), len(ps.tickets), ps.users, awaits))
-	}
-	return list
 }

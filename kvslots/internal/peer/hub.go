@@ -10,17 +10,17 @@ import (
 // hub is a Peer as the keeper of its view sees it. What the view shows goes to the rooms from here.
 type hub Peer
 
-// holder is a lease and the session that holds it.
+// holder is what held a slot.
 type holder struct {
-	lease, session entry.Hash
-	live           bool
+	lease entry.Hash
+	live  bool
 }
 
 // holderBefore returns the holder of a slot before an entry of the slot is applied.
 func (p *Peer) holderBefore(e *entry.Entry) (h holder) {
 	if e.Key.Kind == entry.Slot {
 		if s := p.view().Pool(e.Key.Pool).Slot(e.Key.N); s != nil && s.Taken {
-			h = holder{s.Value.Lease, s.Value.Session, s.Live()}
+			h = holder{s.Value.Lease, s.Live()}
 		}
 	}
 	return h
@@ -41,13 +41,8 @@ func (u *hub) apply(e *entry.Entry, age time.Duration) {
 	switch e.Key.Kind {
 	case entry.Slot:
 		p.pools.noteSlot(e, own, p.isLoading())
-		p.enqueued.changed(e.Key.Pool, before.session)
-		if e.Slot.Session != before.session {
-			p.enqueued.changed(e.Key.Pool, e.Slot.Session)
-		}
 	case entry.Ticket:
 		p.pools.noteTicket(e)
-		p.enqueued.changed(e.Key.Pool, e.Key.Session)
 	case entry.Session:
 		p.sessions.note(e)
 		if e.Key == p.selfKey() { // borrows cannot join the line without it
@@ -94,7 +89,7 @@ func (p *Peer) advance() {
 // touched is called when anything may have changed in a pool.
 func (p *Peer) touched(pool *rules.Pool) {
 	if p.isLive() {
-		p.enqueued.promote(pool)
+		p.pools.promote(pool)
 		p.names.plan()
 	}
 	p.pools.touched(pool)

@@ -19,7 +19,6 @@ type Peer struct {
 	registry registry
 	names    *names
 	pools    *pools
-	enqueued *enqueued
 	sessions *sessions
 	look     look
 	watch    watch
@@ -34,7 +33,7 @@ func New(cfg Config, now Instant) *Peer {
 	p.registry.leases, p.look.leases, p.watch.kernel = p.leases, p.leases, k
 	p.names = newNames(p.leases)
 	p.pools = p.names.pools
-	p.enqueued, p.sessions = newEnqueued(p.pools), newSessions(p.leases)
+	p.sessions = newSessions(p.leases)
 	p.begin()
 	return p
 }

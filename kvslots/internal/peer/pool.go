@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -19,7 +20,7 @@ type poolState struct {
 	p          *pools
 	id         entry.Hash
 	queue      []*borrow // in order of arrival; advance drops those of another phase
-	users      int       // borrows that are not done, awaits, and claims for enqueued tickets
+	users      int       // borrows that are not done, and claims for enqueued tickets
 	over       []*caller // callers whose wait is over, or which do not wait
 	tickets    map[entry.Key]*borrow
 	requests   map[entry.Hash]*borrow // by the request key
@@ -143,4 +144,12 @@ func (ps *poolState) markLater() {
 	if !ps.later.isSet() {
 		ps.p.arm(&ps.later, ps.p.now().Add(failurePause), ps.mark)
 	}
+}
+
+// remains describes the pools with pending work.
+func (p *pools) remains() (list []string) {
+	for _, ps := range p.byID {
+		list = append(list, fmt.Sprintf("pool %s: queue %d tickets %d users %d", ps.id, len(ps.queue), len(ps.tickets), ps.users))
+	}
+	return list
 }

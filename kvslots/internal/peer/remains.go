@@ -8,7 +8,7 @@ import "fmt"
 func (p *Peer) Remains() string {
 	calls, sessions := p.countCalls()-p.look.countFollows(), p.sessions.inUse()
 	_, discards := p.countUnsettled()
-	pools := p.enqueued.remains()
+	pools := p.pools.remains()
 	if calls+len(pools)+sessions+discards == 0 {
 		return ""
 	}

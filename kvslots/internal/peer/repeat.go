@@ -23,6 +23,8 @@ func (p *pools) refuseReused(c *call, pool entry.Hash, w wish, wait time.Duratio
 		switch b := p.of(pool).requests[w.request]; {
 		case !w.session.IsZero() && !p.view().Alive(w.session):
 			c.answer(Answer{Err: ErrSessionGone})
+		case b != nil && b.differs(&w) && w.awaits:
+			c.answer(Answer{Err: ErrNotEnqueued})
 		case b != nil && b.differs(&w):
 			c.answer(Answer{Err: ErrKeyReused})
 		default:
@@ -35,10 +37,15 @@ func (p *pools) refuseReused(c *call, pool entry.Hash, w wish, wait time.Duratio
 // noteRequested looks at the borrow that waits with the request key of a slot which has been
 // claimed.
 func (p *pools) noteRequested(e *entry.Entry) {
-	if ps := p.byID[e.Key.Pool]; ps != nil && !e.Slot.Request.IsZero() {
-		if b := ps.requests[e.Slot.Request]; b != nil {
-			b.p.whenLive(b.lookForSlot)
-		}
+	ps := p.byID[e.Key.Pool]
+	if ps == nil {
+		return
+	}
+	if b := ps.requests[e.Slot.Request]; b != nil {
+		b.p.whenLive(b.lookForSlot)
+	}
+	if b := ps.requests[e.Slot.Session]; b != nil && e.Slot.Unseen {
+		b.turn(waiting)
 	}
 }
 
@@ -67,7 +74,7 @@ func (b *borrow) lookForSlot() {
 func (b *borrow) resume(pool *rules.Pool, s *rules.Slot) {
 	now := b.p.now()
 	switch {
-	case s.Value.Asked != entry.Span(b.ttl.Truncate(time.Millisecond)) || pool.Terms() != b.terms:
+	case !b.awaits && (s.Value.Asked != entry.Span(b.ttl.Truncate(time.Millisecond)) || pool.Terms() != b.terms):
 		b.refuse(ErrKeyReused)
 	case s.Excluded():
 		b.pool.sweep(s)
@@ -77,10 +84,17 @@ func (b *borrow) resume(pool *rules.Pool, s *rules.Slot) {
 	default:
 		b.leaveLine()
 		b.to(resuming)
-		key, unanswered := rules.SlotKey(b.pool.id, s.Position), s.Value.Unanswered()
+		key, unanswered := rules.SlotKey(b.pool.id, s.Position), s.Value.Unanswered() && !b.awaits
 		// Not less than any answer has promised, in whole milliseconds.
 		left := max((b.p.timeLeft(s) + time.Millisecond - 1).Truncate(time.Millisecond), time.Second)
-		b.p.put(b.p.value(key, s.Renewed(left), s.Revision, left), func(w *write) { b.resumed(w, left, now, unanswered) })
+		if b.awaits { // the lease begins anew; a repeat has written what was left
+			b.told(s)
+			left = max(s.Value.Asked, s.Value.TTL).Duration()
+		}
+		value := s.Renewed(left)
+		value.Unseen = value.Unseen && !b.awaits
+		w := b.p.put(b.p.value(key, value, s.Revision, left), func(w *write) { b.resumed(w, left, now, unanswered) })
+		b.mark = w.author()
 	}
 }
 
@@ -100,14 +114,31 @@ func (b *borrow) resumed(w *write, left time.Duration, sent Instant, unanswered 
 		b.backToQueue()
 	case !w.written():
 		b.finish(Answer{Err: ErrUnavailable})
-	case s == nil || s.Revision != w.revision() || !s.Live(): // it has ended, or was renewed
+	case s == nil || s.Revision != w.revision() || !s.Live() || b.isGone(): // it has ended, or was renewed
 		b.backToQueue()
 	default:
-		if grant, ok := b.p.grantAgain(s, left, sent); ok {
-			grant.basis.renewal, grant.Unshared = !unanswered, unanswered
-			b.finish(Answer{Grant: grant})
-		} else {
-			b.finish(Answer{Err: ErrUnavailable})
+		b.grantResumed(s, left, sent, unanswered)
+	}
+}
+
+// grantResumed answers with the slot that the borrow has written. An Await of a slot that was claimed for
+// a ticket is the first call to be told of it.
+func (b *borrow) grantResumed(s *rules.Slot, left time.Duration, sent Instant, unanswered bool) {
+	g, ok := b.p.grantAgain(s, left, sent)
+	g.basis.renewal, g.Unshared = !unanswered, unanswered
+	if b.awaits && !b.told(s) {
+		g, ok = b.p.grantOf(s, left, sent)
+	}
+	if !ok {
+		b.finish(Answer{Err: ErrUnavailable})
+		return
+	}
+	if b.awaits {
+		g.Resumed = false
+		b.p.count().Grants++
+		if t := leftTicket(s); t != nil {
+			b.p.discard(t.Key, t.Revision, nil)
 		}
 	}
+	b.finish(Answer{Grant: g})
 }

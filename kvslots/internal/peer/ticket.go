@@ -132,6 +132,9 @@ func (p *pools) noteTicket(e *entry.Entry) {
 	case ps != nil && b == nil && e.Marker && e.Key.Session == p.self():
 		ps.freeNumbers = append(ps.freeNumbers, e.Key.N)
 	case b == nil:
+	case b.awaits && !e.Marker && !e.Ticket.Spent && e.Ticket.Place == b.ticket.place:
+	case b.awaits:
+		b.turn(waiting)
 	case !b.ticket.stands() && own:
 		b.admit(e)
 	case !b.ticket.stands() || own:

@@ -21,14 +21,14 @@ func TestEnqueuedAgainBesideVoidClaim(t *testing.T) {
 		next      int
 		voidFirst bool
 		catching  bool // the view applies the void claim during a catch-up, and so does not judge it
-		want      rules.Status
+		serves    bool
 	}{
-		"no next Enqueue":            {none, true, false, rules.Unserved},
-		"queued":                     {ticket, false, false, rules.Unserved},
-		"queued, void claim first":   {ticket, true, false, rules.Unserved},
-		"queued, void claim unknown": {ticket, false, true, rules.Unserved},
-		"served":                     {slot, false, false, rules.Served},
-		"served, void claim first":   {slot, true, false, rules.Served},
+		"no next Enqueue":            {none, true, false, false},
+		"queued":                     {ticket, false, false, false},
+		"queued, void claim first":   {ticket, true, false, false},
+		"queued, void claim unknown": {ticket, false, true, false},
+		"served":                     {slot, false, false, true},
+		"served, void claim first":   {slot, true, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st, v := newStream(), newView()
@@ -71,14 +71,14 @@ func TestEnqueuedAgainBesideVoidClaim(t *testing.T) {
 				}
 				v.BecomeLive()
 			}
-			e := v.EnqueuedIn(v.Pool(poolID(1)), id)
-			if c.next == none {
-				place = earlier
+			queued, s := v.EnqueuedIn(v.Pool(poolID(1)), id, 0)
+			if (queued != nil) != (c.next == ticket) || queued != nil && queued.Place != place {
+				t.Errorf("ticket %+v, want that of place %d", queued, place)
 			}
-			if e.Status != c.want || e.Place() != place {
-				t.Errorf("status %d at place %d, want %d at %d", e.Status, e.Place(), c.want, place)
+			if s.Serves(queued) != c.serves || c.serves != (s.Value.Ticket == 0) {
+				t.Errorf("the slot that names ticket %d serves the session: %t, want %t", s.Value.Ticket, s.Serves(queued), c.serves)
 			}
-			if c.catching && e.Slot.Good() {
+			if c.catching && s.Good() {
 				t.Error("a claim that was applied during a catch-up is good")
 			}
 		})

@@ -40,12 +40,6 @@ func (s *Slot) Orphaned() bool { return s.Taken && !s.Live() }
 // holdsNone reports whether the value is orphaned, or an excluded claim.
 func (s *Slot) holdsNone() bool { return s.Orphaned() || s.Excluded() }
 
-// UnseenOver reports whether the time of a lease is over of which its session was not told: it
-// was claimed for a ticket. The other peers end it Slack later, but none grants it any more.
-func (s *Slot) UnseenOver(now Instant) bool {
-	return s.Value.Unseen && s.Value.Ticket != 0 && now.Sub(s.Granted) >= s.Value.TTL.Duration()
-}
-
 // Label returns the label of the lease, or that of the client session that holds it.
 func (s *Slot) Label() string {
 	if s.Value.Label == "" && s.session.Alive() {
@@ -61,8 +55,12 @@ func (s *Slot) Renewed(ttl time.Duration) entry.SlotValue {
 	return value
 }
 
-// Ended reports whether the lease's ttl is over.
-func (s *Slot) Ended(now Instant) bool { return now >= s.Ends }
+// Ended reports whether the lease's ttl is over. The other peers end a lease Slack later, but none
+// grants it any more to a session that has not been told of it.
+func (s *Slot) Ended(now Instant) bool {
+	untold := s.Value.Unseen && !s.Told()
+	return now >= s.Ends || untold && now.Sub(s.Granted) >= s.Value.TTL.Duration()
+}
 
 // InDoubt reports whether the claim's peer may be about to withdraw the claim, since this peer
 // would withdraw its own.

@@ -46,24 +46,6 @@ func (r Enqueue) repeated(request entry.Hash, asked entry.Span) Answer {
 	return Answer{Queued: true}
 }
 
-// adopt writes a session's ticket again, with this peer as the one that claims for it.
-// A peer that undoes its write of the ticket later does not purge an adopted ticket.
-func (p *pools) adopt(t *rules.Ticket, then func()) {
-	if !p.isPresent() || p.view().Expiring(t.Key, p.now()) {
-		p.after(nil, failurePause, then)
-		return
-	}
-	value := t.Value
-	value.Peer, value.Place = p.self(), t.Place
-	p.put(p.value(t.Key, &value, t.Revision, rules.EnqueuedLife), func(w *write) {
-		if w.unknown() {
-			p.after(nil, failurePause, then)
-		} else {
-			then()
-		}
-	})
-}
-
 // promote has the pool look at its line if this peer has to claim for an enqueued ticket.
 func (p *pools) promote(pool *rules.Pool) {
 	for _, t := range pool.Able() {

@@ -257,6 +257,24 @@ func (b *borrow) sendAway() {
 	})
 }
 
+// adopt writes a session's ticket again, with this peer as the one that claims for it.
+// A peer that undoes its write of the ticket later does not purge an adopted ticket.
+func (p *pools) adopt(t *rules.Ticket, then func()) {
+	if !p.isPresent() || p.view().Expiring(t.Key, p.now()) {
+		p.after(nil, failurePause, then)
+		return
+	}
+	value := t.Value
+	value.Peer, value.Place = p.self(), t.Place
+	p.put(p.value(t.Key, &value, t.Revision, rules.EnqueuedLife), func(w *write) {
+		if w.unknown() {
+			p.after(nil, failurePause, then)
+		} else {
+			then()
+		}
+	})
+}
+
 // loseTicket puts a borrow whose ticket is gone back to the queue. The ticket may have
 // ended with this peer's presence.
 func (b *borrow) loseTicket() {

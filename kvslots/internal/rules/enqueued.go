@@ -44,10 +44,6 @@ func (s *Slot) Serves(t *Ticket) bool {
 	return !s.Excluded() && (place == 0 || s.Good() && (t == nil || t.Place == place))
 }
 
-// Told reports whether a caller was told of a slot that was claimed for an Enqueue: by the answer to
-// that, or to a repeat of it.
-func (s *Slot) Told() bool { return s.Value.Ticket == 0 || !s.Value.Unanswered() }
-
 // Promotes reports whether a peer has to claim for an enqueued ticket now. First comes
 // the ticket's own peer, then the live peers by the order of their presences.
 func (v *View) Promotes(t *Ticket, self entry.Hash, now Instant) bool {

@@ -55,6 +55,10 @@ func (s *Slot) Renewed(ttl time.Duration) entry.SlotValue {
 	return value
 }
 
+// Told reports whether a caller was told of a slot that was claimed for an Enqueue: by the answer to
+// that, or to a repeat of it.
+func (s *Slot) Told() bool { return s.Value.Ticket == 0 || !s.Value.Unanswered() }
+
 // Ended reports whether the lease's ttl is over. The other peers end a lease Slack later, but none
 // grants it any more to a session that has not been told of it.
 func (s *Slot) Ended(now Instant) bool {

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/kvslots/kvslots/natsembed/internal/flush"
 	"github.com/kvslots/kvslots/natsembed/listener"
@@ -21,8 +20,7 @@ import (
 // natsLog passes nats-server's log lines to a logger. It also keeps, as an error, the first
 // fatal line, after which the nats-server program would exit, and the reported write error.
 type natsLog struct {
-	log     *slog.Logger
-	limited listener.LineLimit // lines about clients, and about files that cannot be opened
+	log *slog.Logger
 
 	mu    sync.Mutex
 	fatal error
@@ -93,24 +91,11 @@ func (l *natsLog) line(level slog.Level, format string, v []any) {
 	if !l.log.Enabled(context.Background(), level) {
 		return
 	}
-	client, kind, ok := listener.LineAboutClient(format, v)
-	if !ok {
-		l.plain(level, formatConcealed(format, v))
+	if client, kind, ok := listener.LineAboutClient(format, v); ok {
+		l.log.Log(context.Background(), level, kind, "client", client)
 		return
 	}
-	if lines, due := l.limited.Count(kind); due {
-		l.log.Log(context.Background(), level, kind, "client", client, "lines", lines)
-	}
-}
-
-// plain logs a line that is not about a client. While the process cannot open files,
-// nats-server says so many times a second.
-func (l *natsLog) plain(level slog.Level, text string) {
-	if !strings.Contains(text, syscall.EMFILE.Error()) {
-		l.log.Log(context.Background(), level, text)
-	} else if lines, due := l.limited.Count(listener.LineKind(text)); due {
-		l.log.Warn(text, "lines", lines)
-	}
+	l.log.Log(context.Background(), level, formatConcealed(format, v))
 }
 
 // formatConcealed formats a line that is not about a client.

@@ -2,7 +2,6 @@ package listener
 
 import (
 	"errors"
-	"strconv"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -40,16 +39,5 @@ func TestLinesAboutClients(t *testing.T) {
 		if ok != (c.kind != "") || kind != c.kind || ok && number != 7 {
 			t.Errorf("%s: client %d, %q, %v; want %q", c.format, number, kind, ok, c.kind)
 		}
-	}
-}
-
-// However many kinds of lines there are, a bounded number is told apart.
-func TestKindsAreBounded(t *testing.T) {
-	var limit LineLimit
-	for i := range 2 * maxLineKinds {
-		limit.Count(strconv.Itoa(i))
-	}
-	if n := len(limit.kinds); n > maxLineKinds+1 {
-		t.Errorf("%d kinds are told apart", n)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
 )
 
 // quickGrant bounds the time of a grant that did not wait in line. A Sender treats a
@@ -45,7 +46,7 @@ type Config struct {
 	// Confirmed and Refused are the answers to confirmations, without the subject.
 	Confirmed, Refused *nats.Msg
 
-	// Logger receives the number of requests that MayAnswer has refused.
+	// Logger receives that MayAnswer has refused requests, once a minute.
 	Logger *slog.Logger
 }
 
@@ -58,7 +59,7 @@ type Sender struct {
 
 // Start returns a Sender on nc, which its caller must close only after the Sender.
 func Start(nc *nats.Conn, cfg Config) (s *Sender, err error) {
-	s = &Sender{replies: replies{own: inboxPrefix(nc), further: cfg.ReplyPrefixes, log: cfg.Logger}}
+	s = &Sender{replies: replies{own: inboxPrefix(nc), further: cfg.ReplyPrefixes, log: cfg.Logger, logged: rate.Sometimes{Interval: refusalsEvery}}}
 	if s.deliveries, err = newDeliveries(nc, cfg.Listened); err != nil {
 		return nil, err
 	}

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/kvslots/kvslots/kvslots/subjects"
 )
@@ -25,9 +26,7 @@ type replies struct {
 	further []string // allowed prefixes, beside those of every client
 	log     *slog.Logger
 
-	mu     sync.Mutex
-	count  int // of refused requests since the last log line
-	logged time.Time
+	logged rate.Sometimes // for each refused request
 }
 
 // mayGoTo reports whether a request with this reply subject is served. A request without
@@ -36,7 +35,7 @@ func (r *replies) mayGoTo(reply string) bool {
 	if reply == "" || r.allowed(reply) {
 		return true
 	}
-	r.refused(time.Now())
+	r.logged.Do(r.logRefused)
 	return false
 }
 
@@ -95,18 +94,10 @@ func ClientOf(reply string) string {
 	return reply[:strings.LastIndexByte(reply, '.')] // allowed requires a dot
 }
 
-// refused logs the number of refused requests, since a client with another inbox prefix
-// waits for answers in vain. It does not log the subject, which the client chose.
-func (r *replies) refused(now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.count++
-	if !r.logged.IsZero() && now.Sub(r.logged) < refusalsEvery {
-		return
-	}
-	r.log.Warn("requests dropped: their reply subject is no inbox; clients with an inbox prefix of their own need it among the reply prefixes",
-		"requests", r.count)
-	r.count, r.logged = 0, now
+// logRefused logs that requests are refused, since a client with another inbox prefix waits for
+// answers in vain. It does not log the subject, which the client chose.
+func (r *replies) logRefused() {
+	r.log.Warn("requests dropped: their reply subject is no inbox; clients with an inbox prefix of their own need it among the reply prefixes")
 }
 
 // CheckReplyPrefix returns an error if prefix cannot be one of Config.ReplyPrefixes: it

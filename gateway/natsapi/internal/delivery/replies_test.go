@@ -3,7 +3,10 @@ package delivery
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
@@ -91,23 +94,19 @@ func TestCheckReplyPrefix(t *testing.T) {
 // A flood of refused requests is not a flood of log lines, and no line has their reply
 // subjects.
 func TestRefusedRepliesAreLogged(t *testing.T) {
-	var logged logtest.Log
-	r := &replies{own: "_INBOX", log: logged.Logger()}
-	now := time.Now()
-	for _, c := range []struct {
-		after time.Duration
-		want  string
-	}{
-		{0, `"requests":1}`}, {0, ""}, {refusalsEvery - 1, ""}, {refusalsEvery, `"requests":3}`}, {refusalsEvery + 1, ""},
-	} {
-		logged.Reset()
-		r.refused(now.Add(c.after))
-		if got := logged.String(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("after %s: %q", c.after, got)
+	synctest.Test(t, func(t *testing.T) {
+		var logged logtest.Log
+		r := &replies{own: "_INBOX", log: logged.Logger(), logged: rate.Sometimes{Interval: refusalsEvery}}
+		for want := 1; want <= 2; want++ {
+			for range 3 {
+				if r.mayGoTo("$KV.secret") {
+					t.Error("served")
+				}
+			}
+			if text := logged.String(); strings.Count(text, "requests dropped") != want || strings.Contains(text, "secret") {
+				t.Errorf("logged %s, want %d lines", text, want)
+			}
+			time.Sleep(refusalsEvery)
 		}
-	}
-	logged.Reset()
-	if (&replies{own: "_INBOX", log: logged.Logger()}).mayGoTo("$KV.secret") || strings.Contains(logged.String(), "secret") {
-		t.Errorf("logged %s", logged.String())
-	}
+	})
 }

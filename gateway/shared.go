@@ -24,8 +24,8 @@ func NewLending() *Lending { return ops.NewLending() }
 // share them. Tokens.Replace replaces them while the gateway serves.
 type Tokens = ops.Tokens
 
-// NamedToken is one of Tokens: see Tokens.ReplaceNamed.
-type NamedToken = ops.NamedToken
+// Token is one of Tokens: see Tokens.Replace.
+type Token = ops.Token
 
 // NewTokens returns Tokens that accept each of the given tokens. Without any, clients
 // need no token.

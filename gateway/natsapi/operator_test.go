@@ -22,7 +22,7 @@ import (
 func TestOperatorTokens(t *testing.T) {
 	srv, store := openStore(t)
 	tokens := gateway.NewTokens("hunter1")
-	tokens.ReplaceReaders("hunter2")
+	tokens.Replace("readers", gateway.Token{Token: "hunter2", ReadOnly: true})
 	d := startService(t, srv, store, func(cfg *natsapi.Config) {
 		cfg.Sessions, cfg.Turns, cfg.Tokens = store, gateway.NewTurns(), tokens
 	})

@@ -4,96 +4,90 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Tokens are the bearer tokens that clients may send: one, or two while the old one is
-// being replaced, and those of readers, who change nothing. It is safe for concurrent use. A nil
-// *Tokens requires none.
+// Tokens are the bearer tokens that clients may send, from several sources, such as files. It is
+// safe for concurrent use. A nil *Tokens requires none.
 type Tokens struct {
-	all, readers atomic.Pointer[hashes]
-	named        atomic.Pointer[[]namedHash]
+	mu      sync.RWMutex
+	sources map[string][]knownToken
 }
 
-// NamedToken is the token of one operator. The log names it when it changes something.
-type NamedToken struct {
+// Token is a bearer token. The log names it, if it has a name, when it changes something.
+type Token struct {
 	Name, Token string
 	ReadOnly    bool
 }
 
-// namedHash has the hash of a token in its place.
-type namedHash struct {
-	NamedToken
+// knownToken has the hash of a token in its place. Hashes have equal lengths, so that a comparison
+// takes the same time for every token.
+type knownToken struct {
+	Token
 	hash [sha256.Size]byte
-}
-
-// hashes of tokens have equal lengths, so that a comparison takes the same time for every token.
-type hashes [][sha256.Size]byte
-
-func hashesOf(tokens []string) *hashes {
-	var h hashes
-	for _, token := range tokens {
-		h = append(h, sha256.Sum256([]byte(token)))
-	}
-	return &h
-}
-
-func (h *hashes) contain(hash [sha256.Size]byte) bool {
-	found := 0
-	if h != nil {
-		for _, known := range *h {
-			found |= subtle.ConstantTimeCompare(hash[:], known[:])
-		}
-	}
-	return found == 1
 }
 
 // NewTokens returns Tokens that accept each of the given tokens. Without any, clients need
 // no token.
 func NewTokens(tokens ...string) *Tokens {
-	t := &Tokens{}
-	t.Replace(tokens...)
+	t := &Tokens{sources: map[string][]knownToken{}}
+	var all []Token
+	for _, token := range tokens {
+		all = append(all, Token{Token: token})
+	}
+	t.Replace("", all...)
 	return t
 }
 
-// Replace replaces the tokens for all later requests.
-func (t *Tokens) Replace(tokens ...string) { t.all.Store(hashesOf(tokens)) }
-
-// ReplaceReaders replaces the tokens of readers for all later requests. They have an effect only
-// if there are other tokens.
-func (t *Tokens) ReplaceReaders(tokens ...string) { t.readers.Store(hashesOf(tokens)) }
-
-// ReplaceNamed replaces the tokens with names for all later requests.
-func (t *Tokens) ReplaceNamed(tokens ...NamedToken) {
-	var named []namedHash
+// Replace replaces the tokens of a source for all later requests.
+func (t *Tokens) Replace(source string, tokens ...Token) {
+	var known []knownToken
 	for _, token := range tokens {
 		hash := sha256.Sum256([]byte(token.Token))
 		token.Token = ""
-		named = append(named, namedHash{token, hash})
+		known = append(known, knownToken{token, hash})
 	}
-	t.named.Store(&named)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sources[source] = known
 }
 
-// Named returns the token with a name that a request with the given value of the Authorization
-// header has, or nil.
-func (t *Tokens) Named(authorization string) (found *NamedToken) {
-	if t == nil || t.named.Load() == nil {
-		return nil
+// find returns which of the tokens a request with the given value of the Authorization header has,
+// the one that may do more if there are two, or nil. required is false if there are no tokens.
+func (t *Tokens) find(authorization string) (found *Token, required bool) {
+	if t == nil {
+		return nil, false
 	}
 	got := sha256.Sum256([]byte(bearerToken(authorization)))
-	for _, known := range *t.named.Load() {
-		if subtle.ConstantTimeCompare(got[:], known.hash[:]) == 1 {
-			found = &known.NamedToken
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, source := range t.sources {
+		for i := range source {
+			required = true
+			equal := subtle.ConstantTimeCompare(got[:], source[i].hash[:]) == 1
+			if equal && (found == nil || found.ReadOnly) {
+				found = &source[i].Token
+			}
 		}
 	}
-	return found
+	return found, required
+}
+
+// NameOf returns the name of the token that a request with the given value of the Authorization
+// header has, or "".
+func (t *Tokens) NameOf(authorization string) string {
+	if found, _ := t.find(authorization); found != nil {
+		return found.Name
+	}
+	return ""
 }
 
 // Required reports whether clients must send a token.
 func (t *Tokens) Required() bool {
-	return t != nil && (len(*t.all.Load()) > 0 || t.named.Load() != nil && len(*t.named.Load()) > 0)
+	_, required := t.find("")
+	return required
 }
 
 // Accept reports whether the gateway may serve any request with the given value of the
@@ -103,16 +97,10 @@ func (t *Tokens) Accept(authorization string) bool { return t.Access(authorizati
 
 // Access returns what a request with the given value of the Authorization header may do.
 func (t *Tokens) Access(authorization string) wire.Access {
-	if !t.Required() {
+	switch found, required := t.find(authorization); {
+	case !required, found != nil && !found.ReadOnly:
 		return wire.AccessFull
-	}
-	got := sha256.Sum256([]byte(bearerToken(authorization)))
-	full, read := t.all.Load().contain(got), t.readers.Load().contain(got)
-	named := t.Named(authorization)
-	switch {
-	case full, named != nil && !named.ReadOnly:
-		return wire.AccessFull
-	case read, named != nil:
+	case found != nil:
 		return wire.AccessRead
 	}
 	return wire.AccessNone

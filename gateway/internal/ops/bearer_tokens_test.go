@@ -30,25 +30,22 @@ func TestTokens(t *testing.T) {
 			}
 		})
 	}
-	two.Replace("new-token")
+	two.Replace("", Token{Token: "new-token"})
 	if two.Accept("Bearer old-token") || !two.Accept("Bearer new-token") {
 		t.Error("the old token is still accepted, or the new one is not")
 	}
 }
 
-// The tokens of readers give less access, and none without another token.
+// The tokens of readers give less access.
 func TestTokensOfReaders(t *testing.T) {
 	tokens := NewTokens("full", "both")
-	tokens.ReplaceReaders("read", "both")
-	alone := NewTokens()
-	alone.ReplaceReaders("read")
+	tokens.Replace("readers", Token{Token: "read", ReadOnly: true}, Token{Token: "both", ReadOnly: true})
 	for _, c := range []struct {
 		tokens        *Tokens
 		authorization string
 		want          wire.Access
 	}{
 		{nil, "", wire.AccessFull},
-		{alone, "Bearer x", wire.AccessFull},
 		{tokens, "Bearer full", wire.AccessFull},
 		{tokens, "Bearer both", wire.AccessFull},
 		{tokens, "Bearer read", wire.AccessRead},
@@ -59,7 +56,7 @@ func TestTokensOfReaders(t *testing.T) {
 			t.Errorf("%q: %v, want %v", c.authorization, got, c.want)
 		}
 	}
-	tokens.ReplaceReaders("next")
+	tokens.Replace("readers", Token{Token: "next", ReadOnly: true})
 	if tokens.Access("Bearer read") != wire.AccessNone || tokens.Access("Bearer next") != wire.AccessRead {
 		t.Error("the old token is still accepted, or the new one is not")
 	}

@@ -161,8 +161,8 @@ func (c *Call) logVerb(s *Service, message string, attrs ...slog.Attr) {
 		trace = c.Trace()
 	}
 	attrs = append([]slog.Attr{slog.String("pool_hash", c.Operator.Pool.Hash())}, attrs...)
-	if token := s.Lending.Tokens.Named(c.Operator.Authorization); token != nil {
-		attrs = append(attrs, slog.String("operator", token.Name))
+	if name := s.Lending.Tokens.NameOf(c.Operator.Authorization); name != "" {
+		attrs = append(attrs, slog.String("operator", name))
 	}
 	trace.Log(s.Log, slog.LevelInfo, message, attrs...)
 }

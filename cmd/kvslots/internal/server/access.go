@@ -26,48 +26,36 @@ func openAccess(s *settings.Serve) (*access, error) {
 	if certs != nil {
 		a.files = append(a.files, newReloadable("tls-cert", certs.load))
 	}
-	if s.Token.Given() || s.Operators.Given() {
-		a.tokens = gateway.NewTokens()
-	}
-	if s.Token.Given() {
-		a.tokens.Replace(s.Token.All()...)
-		a.follow(settings.TokenFileFlag, s.Token, a.tokens.Replace)
-	}
-	if s.Operators.Given() {
-		operators := s.Operators
-		a.replaceOperators(operators.All())
-		a.files = append(a.files, newReloadable(settings.TokensFileFlag, func() (bool, error) {
-			changed, err := operators.Reload()
-			if changed {
-				a.replaceOperators(operators.All())
-			}
-			return changed, err
-		}))
-	}
-	if s.ReadToken.Given() {
-		a.tokens.ReplaceReaders(s.ReadToken.All()...)
-		a.follow(settings.ReadTokenFileFlag, s.ReadToken, a.tokens.ReplaceReaders)
-	}
+	a.follow(settings.TokenFileFlag, &s.Token)
+	a.follow(settings.ReadTokenFileFlag, &s.ReadToken)
+	a.follow(settings.TokensFileFlag, &s.Operators)
 	return a, nil
 }
 
-func (a *access) replaceOperators(all []settings.Operator) {
-	var tokens []gateway.NamedToken
-	for _, o := range all {
-		tokens = append(tokens, gateway.NamedToken(o))
-	}
-	a.tokens.ReplaceNamed(tokens...)
+// tokenSource is a setting that may give tokens, and may name a file with them.
+type tokenSource interface {
+	Given() bool
+	All() []gateway.Token
+	IsFile() bool
+	Reload() (changed bool, err error)
 }
 
-// follow replaces tokens when the content of their file changes.
-func (a *access) follow(flag string, token settings.Token, replace func(...string)) {
-	if !token.IsFile() {
+// follow takes over the tokens of a flag, and those that replace them when its file changes.
+func (a *access) follow(flag string, of tokenSource) {
+	if !of.Given() {
+		return
+	}
+	if a.tokens == nil {
+		a.tokens = gateway.NewTokens()
+	}
+	a.tokens.Replace(flag, of.All()...)
+	if !of.IsFile() {
 		return
 	}
 	a.files = append(a.files, newReloadable(flag, func() (bool, error) {
-		changed, err := token.Reload()
+		changed, err := of.Reload()
 		if changed {
-			replace(token.All()...)
+			a.tokens.Replace(flag, of.All()...)
 		}
 		return changed, err
 	}))

@@ -26,7 +26,7 @@ type Gateway struct {
 // AddFlags declares all flags.
 func (g *Gateway) AddFlags(flags *pflag.FlagSet) {
 	g.addServerFlag(flags)
-	g.Token.addFlags(flags, "bearer token for --server, and for operators over NATS")
+	g.Token.addFlags(flags, tokenFlag, "bearer token for --server, and for operators over NATS")
 	g.TLS.addFlags(flags)
 	g.NATS.AddFlags(flags, "", "call gateways over this NATS instead (comma-separated URLs)")
 	g.NATS.ownInbox = true
@@ -42,7 +42,7 @@ func (g *Gateway) AddReadyFlags(flags *pflag.FlagSet) {
 // AddBenchFlags declares the flags for a gateway that is asked over HTTP, or none.
 func (g *Gateway) AddBenchFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&g.Server, serverFlag, "", "measure the gateway at this URL, over the transports http and v1")
-	g.Token.addFlags(flags, "bearer token of the gateway at --server")
+	g.Token.addFlags(flags, tokenFlag, "bearer token of the gateway at --server")
 	g.TLS.addFlags(flags)
 }
 
@@ -100,7 +100,7 @@ func (g *Gateway) check(flags *pflag.FlagSet, stdin io.Reader) error {
 	if err := found.err(); err != nil {
 		return err
 	}
-	return g.Token.load(flags, stdin)
+	return g.Token.loadFirst(flags, stdin)
 }
 
 // isServer reports whether text is the URL of a gateway.

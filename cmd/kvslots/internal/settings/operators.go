@@ -4,65 +4,53 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kvslots/kvslots/gateway"
 )
 
 // TokensFileFlag is the name of the flag of a file with the tokens of operators.
 const TokensFileFlag = "tokens-file"
 
-// Operator is a client with a token of its own. The log names it when it changes something.
-type Operator struct {
-	Name     string
-	Token    string // a secret
-	ReadOnly bool
-}
-
-// Operators are those of a file, with a line for each: NAME read|admin TOKEN.
-type Operators struct {
+// tokenFile is a file with bearer tokens, which are secrets. It can be read again.
+type tokenFile struct {
+	flag string
 	path string
-	all  []Operator
+	all  []gateway.Token
 }
 
-// All returns the operators.
-func (o *Operators) All() []Operator { return o.all }
+// All returns the tokens.
+func (f *tokenFile) All() []gateway.Token { return f.all }
 
-// Given reports whether there is a file.
-func (o *Operators) Given() bool { return o.path != "" }
+// IsFile reports whether there is a file that can be read again.
+func (f *tokenFile) IsFile() bool { return f.path != "" && f.path != "-" }
 
-func (o *Operators) load() error {
-	if !o.Given() {
-		return nil
-	}
-	content, err := readFile(o.path)
-	if err == nil {
-		o.all, err = parseOperators(string(content))
-	}
-	return o.named(err)
-}
+// Given reports whether there are tokens, or a file with some.
+func (f *tokenFile) Given() bool { return len(f.all) > 0 || f.path != "" }
 
-// Reload reads the file again, and reports whether it has changed. After an error the operators
-// are as before.
-func (o *Operators) Reload() (changed bool, err error) {
-	content, err := readRegular(o.path)
+// Reload reads the file again, and reports whether the tokens have changed. After an error
+// they are as before.
+func (f *tokenFile) Reload() (changed bool, err error) { return f.load(readRegular) }
+
+func (f *tokenFile) load(read func(path string) ([]byte, error)) (changed bool, err error) {
+	content, err := read(f.path)
 	if err != nil {
-		return false, o.named(err)
+		return false, fmt.Errorf("--%s: %w", f.flag, WithoutPath(err))
 	}
-	all, err := parseOperators(string(content))
-	if err != nil || slices.Equal(all, o.all) {
-		return false, o.named(err)
+	parse := parseTokens
+	if f.flag == TokensFileFlag {
+		parse = parseOperators
 	}
-	o.all = all
+	all, err := parse(f.flag, string(content))
+	if err != nil || slices.Equal(all, f.all) {
+		return false, err
+	}
+	f.all = all
 	return true, nil
 }
 
-func (o *Operators) named(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("--%s: %w", TokensFileFlag, WithoutPath(err))
-}
-
-// parseOperators returns an error without any text of the file, since that has secrets.
-func parseOperators(content string) (all []Operator, err error) {
+// parseOperators parses lines NAME read|admin TOKEN. It returns an error without any text of the
+// file, since that has secrets.
+func parseOperators(flag, content string) (all []gateway.Token, err error) {
 	number := 0
 	for line := range strings.Lines(content) {
 		number++
@@ -71,17 +59,17 @@ func parseOperators(content string) (all []Operator, err error) {
 			continue
 		}
 		if len(words) != 3 || words[1] != "read" && words[1] != "admin" || checkToken("", words[2]) != nil {
-			return nil, Usagef("line %d must be NAME read TOKEN, or NAME admin TOKEN; a token is 1 to %d ASCII characters", number, maxToken)
+			return nil, Usagef("--%s: line %d must be NAME read TOKEN, or NAME admin TOKEN; a token is 1 to %d ASCII characters", flag, number, maxToken)
 		}
 		for _, other := range all {
 			if other.Name == words[0] || other.Token == words[2] {
-				return nil, Usagef("line %d has the name or the token of an earlier one", number)
+				return nil, Usagef("--%s: line %d has the name or the token of an earlier one", flag, number)
 			}
 		}
-		all = append(all, Operator{Name: words[0], Token: words[2], ReadOnly: words[1] == "read"})
+		all = append(all, gateway.Token{Name: words[0], Token: words[2], ReadOnly: words[1] == "read"})
 	}
 	if len(all) == 0 {
-		return nil, Usagef("the file has no token: a line is NAME read TOKEN, or NAME admin TOKEN")
+		return nil, Usagef("--%s: the file has no token: a line is NAME read TOKEN, or NAME admin TOKEN", flag)
 	}
 	return all, nil
 }

@@ -4,11 +4,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kvslots/kvslots/gateway"
 )
 
 func TestParseOperators(t *testing.T) {
-	all, err := parseOperators("# a comment\n\nann admin hunter2\n bob  read\thunter3\r\n")
-	if err != nil || !slices.Equal(all, []Operator{{"ann", "hunter2", false}, {"bob", "hunter3", true}}) {
+	all, err := parseOperators("f", "# a comment\n\nann admin hunter2\n bob  read\thunter3\r\n")
+	if err != nil || !slices.Equal(all, []gateway.Token{{Name: "ann", Token: "hunter2"}, {Name: "bob", Token: "hunter3", ReadOnly: true}}) {
 		t.Errorf("%v, %v", all, err)
 	}
 	for content, want := range map[string]string{
@@ -20,7 +22,7 @@ func TestParseOperators(t *testing.T) {
 		"ann read a\nann admin hunter2":        "line 2 has the name",
 		"ann read hunter2\nbob admin hunter2":  "line 2 has the name or the token",
 	} {
-		if _, err := parseOperators(content); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "unter") {
+		if _, err := parseOperators("f", content); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "unter") {
 			t.Errorf("%q: %v", content, err)
 		}
 	}

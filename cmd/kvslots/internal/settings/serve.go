@@ -24,7 +24,7 @@ type Serve struct {
 	TLS           ServerTLS
 	Token         Token
 	ReadToken     Token // of clients that change nothing
-	Operators     Operators
+	Operators     tokenFile
 	httpInsecure  bool
 	httpRateLimit float64 // requests a second
 	httpRateBurst int
@@ -83,8 +83,9 @@ type functions struct {
 func DefaultServe() *Serve {
 	return &Serve{
 		HTTPAddr:  "127.0.0.1:8080",
-		Token:     Token{again: true},
-		ReadToken: Token{again: true, flag: ReadTokenFlag},
+		Token:     Token{tokenFile: tokenFile{flag: TokenFileFlag}, again: true},
+		ReadToken: Token{tokenFile: tokenFile{flag: ReadTokenFileFlag}, again: true},
+		Operators: tokenFile{flag: TokensFileFlag},
 		UI:        "read",
 
 		autoRelease: true,
@@ -113,8 +114,8 @@ func (s *Serve) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(address(&s.HTTPAddr), "http-addr", "listen for HTTP on this address; port 0 picks a free one")
 	flags.Var(port(&s.HTTPAddr), "http-port", "listen for HTTP on this port of 127.0.0.1, instead of --http-addr")
 	s.TLS.addFlags(flags)
-	s.Token.addFlags(flags, "bearer token that HTTP requests must have, and the first request of a connection at --tcp-addr")
-	s.ReadToken.addFlags(flags, "another bearer token, of clients that may read what operators read, statistics and metrics, and change nothing")
+	s.Token.addFlags(flags, tokenFlag, "bearer token that HTTP requests must have, and the first request of a connection at --tcp-addr")
+	s.ReadToken.addFlags(flags, ReadTokenFlag, "another bearer token, of clients that may read what operators read, statistics and metrics, and change nothing")
 	flags.StringVar(&s.Operators.path, TokensFileFlag, "", "file with more bearer tokens, whose names the log has: a line NAME read TOKEN, or NAME admin TOKEN, for each")
 	flags.BoolVar(&s.httpInsecure, "http-insecure", s.httpInsecure, "accept every HTTP client, including those on other machines")
 	flags.Var(Decimal(&s.httpRateLimit, 0.001, 1e6), "http-rate-limit", "HTTP requests a second from each client address; 0 means no limit")

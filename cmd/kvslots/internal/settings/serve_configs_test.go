@@ -19,7 +19,7 @@ func TestAllowedHosts(t *testing.T) {
 		{"localhost", Serve{HTTPAddr: "localhost:8080"}, []string{}},
 		{"names", Serve{HTTPAddr: "127.0.0.1:8080", httpHosts: "a,b"}, []string{"a", "b"}},
 		{"token", Serve{HTTPAddr: "127.0.0.1:8080", Token: Token{Value: "x"}}, nil},
-		{"token and names", Serve{HTTPAddr: "127.0.0.1:8080", Token: Token{file: "x"}, httpHosts: "a"}, []string{"a"}},
+		{"token and names", Serve{HTTPAddr: "127.0.0.1:8080", Token: Token{tokenFile: tokenFile{path: "x"}}, httpHosts: "a"}, []string{"a"}},
 		{"everywhere", Serve{HTTPAddr: ":8080"}, nil},
 		{"everywhere, with names", Serve{HTTPAddr: "0.0.0.0:8080", httpHosts: "a"}, []string{"a"}},
 	} {

@@ -21,10 +21,13 @@ func (s *Serve) check(flags *pflag.FlagSet, stdin io.Reader) error {
 		found.add(s.checkExternal(flags))
 	}
 	found.when(s.ReadToken.Given() && !s.Token.Given() && !s.Operators.Given(), "--read-token needs --auth-token or --auth-token-file: without one every client may change everything")
-	found.when(s.Token.file == "-" && s.ReadToken.file == "-", "--auth-token-file and --read-token-file cannot both be standard input")
-	found.add(s.Token.load(flags, stdin))
-	found.add(s.ReadToken.load(flags, stdin))
-	found.add(s.Operators.load())
+	found.when(s.Token.path == "-" && s.ReadToken.path == "-", "--auth-token-file and --read-token-file cannot both be standard input")
+	found.add(s.Token.loadFirst(flags, stdin))
+	found.add(s.ReadToken.loadFirst(flags, stdin))
+	if s.Operators.Given() {
+		_, err := s.Operators.load(readFile)
+		found.add(err)
+	}
 	if flags.Changed(replicasFlag) {
 		s.Replicas = s.store.Replicas
 	}

@@ -1,13 +1,13 @@
 package settings
 
 import (
-	"cmp"
-	"fmt"
 	"io"
 	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/kvslots/kvslots/gateway"
 )
 
 const (
@@ -33,65 +33,58 @@ const (
 // Token is the bearer token that serve requires of HTTP requests, or that other
 // commands send. It is a secret: no log line and no error contains it.
 type Token struct {
-	flag   string // the name of its flag; "": tokenFlag
-	Value  string
-	second string // that serve accepts as well; only from a file
-	file   string
-	again  bool // serve reads the file again later: it must be a regular one
+	tokenFile        // that may replace it
+	Value     string // the first, which commands send
+	again     bool   // serve reads the file again later: it must be a regular one
 }
 
-func (t *Token) name() string { return cmp.Or(t.flag, tokenFlag) }
-
-func (t *Token) fileFlag() string { return t.name() + fileSuffix }
-
-func (t *Token) addFlags(flags *pflag.FlagSet, usage string) {
-	flags.StringVar(&t.Value, t.name(), "", usage+"; better given as "+EnvName(t.name())+", or in a file")
-	flags.StringVar(&t.file, t.fileFlag(), "", "file with the "+t.kind()+"; - is standard input")
-}
-
-func (t *Token) kind() string {
-	if t.flag == ReadTokenFlag {
-		return "bearer token that may only read"
+func (t *Token) addFlags(flags *pflag.FlagSet, name, usage string) {
+	kind := "bearer token"
+	if name == ReadTokenFlag {
+		kind = "bearer token that may only read"
 	}
-	return "bearer token"
+	t.flag = name + fileSuffix
+	flags.StringVar(&t.Value, name, "", usage+"; better given as "+EnvName(name)+", or in a file")
+	flags.StringVar(&t.path, t.flag, "", "file with the "+kind+"; - is standard input")
 }
 
-// load reads the file, if one was given, and checks the token. An empty token is an
+// loadFirst reads the file, if one was given, and checks the token. An empty token is an
 // error if it was given: an unset shell variable must not disable access control.
-func (t *Token) load(flags *pflag.FlagSet, stdin io.Reader) error {
-	switch {
-	case flags.Changed(t.fileFlag()) && t.again && t.IsFile():
-		return t.read(readFile)
-	case flags.Changed(t.fileFlag()):
-		return t.read(func(path string) ([]byte, error) { return ReadSecret(stdin, path) })
-	case flags.Changed(t.name()):
-		return checkToken("--"+t.name(), t.Value)
+func (t *Token) loadFirst(flags *pflag.FlagSet, stdin io.Reader) (err error) {
+	switch name := strings.TrimSuffix(t.flag, fileSuffix); {
+	case flags.Changed(t.flag):
+		read := readFile
+		if !t.again || !t.IsFile() {
+			read = func(path string) ([]byte, error) { return ReadSecret(stdin, path) }
+		}
+		if _, err = t.load(read); err == nil {
+			t.Value = t.all[0].Token
+		}
+	case flags.Changed(name):
+		t.all, err = []gateway.Token{{Token: t.Value, ReadOnly: name == ReadTokenFlag}}, checkToken("--"+name, t.Value)
 	}
-	return nil
+	return err
 }
 
-// read reads the file: one line, or two while tokens are being replaced, of which
-// commands send the first.
-func (t *Token) read(read func(path string) ([]byte, error)) error {
-	content, err := read(t.file)
-	if err != nil {
-		return fmt.Errorf("--%s: %w", t.fileFlag(), WithoutPath(err))
+// Given reports whether a token was given, or a file with one.
+func (t *Token) Given() bool { return t.Value != "" || t.tokenFile.Given() }
+
+// parseTokens parses the content of a file: one line, or two while tokens are being replaced, of
+// which commands send the first.
+func parseTokens(flag, content string) ([]gateway.Token, error) {
+	lines := strings.Split(strings.TrimSuffix(content, "\n"), "\n")
+	if len(lines) > 2 {
+		return nil, Usagef("--%s has more than two lines", flag)
 	}
-	one, other, two := strings.Cut(strings.TrimSuffix(string(content), "\n"), "\n")
-	if strings.Contains(other, "\n") {
-		return Usagef("--%s has more than two lines", t.fileFlag())
-	}
-	one, other = strings.TrimSuffix(one, "\r"), strings.TrimSuffix(other, "\r")
-	if err := checkToken("the content of --"+t.fileFlag(), one); err != nil {
-		return err
-	}
-	if two {
-		if err := checkToken("the second line of --"+t.fileFlag(), other); err != nil {
-			return err
+	var all []gateway.Token
+	for i, line := range lines {
+		token := strings.TrimSuffix(line, "\r")
+		if err := checkToken([]string{"the content", "the second line"}[i]+" of --"+flag, token); err != nil {
+			return nil, err
 		}
+		all = append(all, gateway.Token{Token: token, ReadOnly: flag == ReadTokenFileFlag})
 	}
-	t.Value, t.second = one, other
-	return nil
+	return all, nil
 }
 
 // ReadSecret reads a file with a secret, which may be a pipe: a shell's <(command). The name
@@ -107,31 +100,6 @@ func ReadSecret(stdin io.Reader, path string) ([]byte, error) {
 	}
 	content, err := io.ReadAll(io.LimitReader(stdin, maxSecretFile))
 	return content, WithoutPath(err)
-}
-
-// Given reports whether a token was given, or a file with one.
-func (t *Token) Given() bool { return t.Value != "" || t.file != "" }
-
-// IsFile reports whether the token can be read again.
-func (t *Token) IsFile() bool { return t.file != "" && t.file != "-" }
-
-// Reload reads the file again, and reports whether the tokens have changed. After an error
-// they are as before.
-func (t *Token) Reload() (changed bool, err error) {
-	loaded := *t
-	if err := loaded.read(readRegular); err != nil || loaded == *t {
-		return false, err
-	}
-	*t = loaded
-	return true, nil
-}
-
-// All returns the tokens, one or two.
-func (t *Token) All() []string {
-	if t.second == "" {
-		return []string{t.Value}
-	}
-	return []string{t.Value, t.second}
 }
 
 // checkToken returns an error unless the token can be one word of a header. The error

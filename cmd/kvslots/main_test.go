@@ -10,10 +10,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots/client/promisestest"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
@@ -28,6 +30,9 @@ func TestMain(m *testing.M) {
 		drive()
 		return
 	case os.Getenv(asProgram) != "":
+		if takes, err := time.ParseDuration(os.Getenv(slowLookup)); err == nil && takes > 0 {
+			promisestest.ResolveSlowly(takes)
+		}
 		main()
 	}
 	goleak.VerifyTestMain(logtest.NoSecrets(m))

@@ -17,6 +17,9 @@ import (
 // asDriver makes the test program run as the driver of the commands run and lock.
 const asDriver = "KVSLOTS_TEST_DRIVER"
 
+// slowLookup is the time that the test program as kvslots takes to look up a name, if it is set.
+const slowLookup = "KVSLOTS_TEST_LOOKUP"
+
 // What the commands promise.
 func TestPromises(t *testing.T) {
 	if testing.Short() {
@@ -32,7 +35,7 @@ func TestPromises(t *testing.T) {
 type driverCall struct {
 	URL, Do, Name, Pool string
 	TTL, Wait           int
-	Cancel              float64
+	Cancel, Lookup      float64
 }
 
 type driverOutcome struct {
@@ -60,7 +63,7 @@ func perform(c driverCall) (o driverOutcome) {
 	}
 	args = append(args, "--server", c.URL, "--ttl", fmt.Sprintf("%ds", c.TTL), "--wait", fmt.Sprintf("%ds", c.Wait), "--", "echo", "granted")
 	process, trouble := exec.Command(os.Args[0], args...), new(bytes.Buffer)
-	process.Env, process.Stderr = append(os.Environ(), asProgram+"=1", asDriver+"="), trouble
+	process.Env, process.Stderr = append(os.Environ(), asProgram+"=1", asDriver+"=", fmt.Sprintf("%s=%gs", slowLookup, c.Lookup)), trouble
 	out, err := process.StdoutPipe()
 	if err == nil {
 		err = process.Start()

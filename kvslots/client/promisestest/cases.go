@@ -9,6 +9,7 @@ type call struct {
 	TTL    int     `json:"ttl"`
 	Wait   int     `json:"wait"`
 	Cancel float64 `json:"cancel"`
+	Lookup float64 `json:"lookup"`
 }
 
 // outcome is a line of a driver.
@@ -26,6 +27,8 @@ type promise struct {
 	taken  bool // by another client
 	wait   int
 	cancel float64
+	lookup float64 // seconds
+	calls  int     // 0: one
 	faults []fault
 	want   string
 	least  float64 // seconds
@@ -74,6 +77,10 @@ var promises = []promise{
 	{name: "HTML", do: borrow, faults: all(says("text/html", "<html>Sign in</html>")), want: foreign, most: 1.5},
 	{name: "delayed by 0.5 s", do: borrow, faults: all(delays), want: granted, least: 0.4, most: 3},
 	{name: "trickled", do: lock, faults: all(trickles), want: granted, most: 3},
+	{name: "a name server that takes 0.5 s", do: borrow, lookup: 0.5, want: granted, least: 0.4, most: 3},
+	{name: "a name server that takes 8 s", do: borrow, lookup: 8, want: unavailable, most: 3.5},
+	{name: "a name server that takes 8 s, wait 1 s", do: lock, wait: 1, lookup: 8, want: unavailable, most: 4.5},
+	{name: "3 of 10 answers are lost", do: borrow, calls: 8, wait: 9, faults: all(losesSome()), want: granted, most: 9},
 	{name: "canceled", do: borrow, taken: true, wait: 30, cancel: 0.5, want: canceled, most: 2.5},
 	{name: "canceled", do: lock, taken: true, wait: 30, cancel: 0.5, want: canceled, most: 2.5},
 }

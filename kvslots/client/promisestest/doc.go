@@ -17,6 +17,8 @@
 //	wait      seconds; 0: it does not wait
 //	cancel    seconds after which the call is canceled, as the language does that (a context, a task, a signal);
 //	          a client that cannot cancel answers with the outcome "unsupported"; 0: it is not
+//	lookup    seconds that each look-up of the host's name takes in this call, which has the address 127.0.0.1;
+//	          the driver sees to that; 0: names are looked up as always
 //
 // The fields of an outcome:
 //

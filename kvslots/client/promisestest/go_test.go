@@ -41,6 +41,7 @@ type call struct {
 	Pool          uuid.UUID
 	TTL, Wait     time.Duration
 	Cancel        float64
+	Lookup        float64
 }
 
 type outcome struct {
@@ -63,6 +64,7 @@ func drive() {
 func perform(c call) (o outcome) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	promisestest.ResolveSlowly(time.Duration(c.Lookup * float64(time.Second)))
 	if c.Cancel > 0 {
 		time.AfterFunc(time.Duration(c.Cancel*float64(time.Second)), cancel)
 	}

@@ -3,6 +3,7 @@ package promisestest
 import (
 	"bytes"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -85,10 +86,34 @@ func losesAnswer(x *exchange) {
 	x.end(false)
 }
 
-func delays(x *exchange) {
-	time.Sleep(500 * time.Millisecond)
+// losesSome returns a fault that loses 3 of 10 answers, in a random order.
+func losesSome() func(*exchange) {
+	var mu sync.Mutex
+	var next []int
+	return func(x *exchange) {
+		mu.Lock()
+		if len(next) == 0 {
+			next = rand.Perm(10)
+		}
+		lost := next[0] < 3
+		next = next[1:]
+		mu.Unlock()
+		if lost {
+			losesAnswer(x)
+		} else {
+			passes(x)
+		}
+	}
+}
+
+func passes(x *exchange) {
 	status, header, body := x.forward()
 	x.answer(status, header, body, 0)
+}
+
+func delays(x *exchange) {
+	time.Sleep(500 * time.Millisecond)
+	passes(x)
 }
 
 func trickles(x *exchange) {
@@ -129,10 +154,7 @@ func startProxy(t *testing.T, gateway string, faults []fault) string {
 				return f.do
 			}
 		}
-		return func(x *exchange) {
-			status, header, body := x.forward()
-			x.answer(status, header, body, 0)
-		}
+		return passes
 	}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // so that the end of the connection is noticed

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket
 import sys
 import time
 from typing import Any
@@ -33,6 +34,18 @@ def answer(result: str, took: float, back: str = "", back_took: float = 0.0) -> 
 
 def given_back(released: bool) -> str:
     return "yes" if released else "the lease was not released"
+
+
+def look_up_slowly(seconds: float, system: Any = socket.getaddrinfo) -> None:
+    def look_up(host: str, *args: Any, **options: Any) -> Any:
+        if not host.endswith(".test"):
+            return system(host, *args, **options)
+        if options.get("flags", 0) & socket.AI_NUMERICHOST:
+            raise socket.gaierror(socket.EAI_NONAME, "not an address")
+        time.sleep(seconds)
+        return system("127.0.0.1", *args, **options)
+
+    socket.getaddrinfo = look_up
 
 
 def perform(call: dict[str, Any]) -> dict[str, Any]:
@@ -87,6 +100,7 @@ def main() -> None:
     with_asyncio = "--asyncio" in sys.argv
     for line in sys.stdin:
         call = json.loads(line)
+        look_up_slowly(call.get("lookup") or 0)
         result = asyncio.run(perform_with_asyncio(call)) if with_asyncio else perform(call)
         print(json.dumps(result), flush=True)
 

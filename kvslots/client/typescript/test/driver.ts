@@ -1,4 +1,5 @@
 // The driver of this client for the package promisestest, which has its protocol.
+import dns from "node:dns";
 import { createInterface } from "node:readline";
 import { Client, NoSlotError, RefusedError, UnreachableError, type Lease } from "kvslots";
 
@@ -10,6 +11,7 @@ interface Call {
   ttl: number;
   wait: number;
   cancel?: number;
+  lookup?: number;
 }
 
 const seconds = (since: number): number => (performance.now() - since) / 1000;
@@ -20,6 +22,14 @@ function outcomeOf(error: unknown, signal: AbortSignal | undefined): string {
   if (error instanceof UnreachableError) return error.permanent ? "foreign" : "unavailable";
   if (error instanceof RefusedError && [429, 502, 503, 504].includes(error.status)) return "unavailable";
   return String(error);
+}
+
+const lookup = dns.lookup;
+
+function lookUpSlowly(seconds: number): void {
+  const slow = (host: string, ...rest: [object, () => void]): unknown =>
+    host.endsWith(".test") ? setTimeout(() => lookup("127.0.0.1", ...rest), seconds * 1000).unref() : lookup(host, ...rest);
+  Object.assign(dns, { lookup: slow });
 }
 
 async function perform({ url, pool, name, ttl, wait, cancel, ...call }: Call): Promise<object> {
@@ -44,5 +54,7 @@ async function perform({ url, pool, name, ttl, wait, cancel, ...call }: Call): P
 }
 
 for await (const line of createInterface({ input: process.stdin })) {
-  console.log(JSON.stringify(await perform(JSON.parse(line) as Call)));
+  const call = JSON.parse(line) as Call;
+  lookUpSlowly(call.lookup ?? 0);
+  console.log(JSON.stringify(await perform(call)));
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
@@ -143,62 +142,6 @@ func TestStalledPeer(t *testing.T) {
 	_ = gone.Close(context.Background())
 	for range cap(dead) {
 		wantErr(t, <-dead, ErrClosed)
-	}
-}
-
-// A peer whose presence was purged during a pause gives its waiters new tickets, in their
-// order.
-func TestPresenceLost(t *testing.T) {
-	srv := natstest.Start(t, "")
-	nc := srv.Connect()
-	peers := openPeers(t, srv, 1)
-	first := presences(t, nc)
-	peers = append(peers, openPeers(t, srv, 1)...)
-	var lost fetched
-	for key, stored := range presences(t, nc) {
-		if _, known := first[key]; !known {
-			lost = stored
-		}
-	}
-	pool := newPool(t, peers[0], 1)
-	l := mustBorrow(t, peers[0], pool)
-	const waiters = 20
-	var mu sync.Mutex
-	var served []int
-	var wg sync.WaitGroup
-	for i := range waiters {
-		wg.Go(func() {
-			l, err := peers[1].Borrow(context.Background(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			mu.Lock()
-			served = append(served, i)
-			mu.Unlock()
-			mustReturn(t, peers[0], pool, l)
-		})
-		eventually(t, "the waiter stands in line", func() bool {
-			state, err := peers[0].Inspect(t.Context(), pool)
-			return err == nil && state.Waiting == i+1
-		})
-	}
-	purge := nats.NewMsg(bucket.SubjectPrefix + lost.Key)
-	purge.Header.Set(entry.HeaderOperation, "PURGE")
-	purge.Header.Set(entry.HeaderTTL, "120s")
-	natstest.Must(t, nc.PublishMsg(purge))
-	eventually(t, "there is another presence, with all tickets", func() bool {
-		now := presences(t, nc)
-		_, still := now[lost.Key]
-		state, err := peers[0].Inspect(t.Context(), pool)
-		return !still && len(now) == 2 && err == nil && state.Waiting == waiters
-	})
-	mustReturn(t, peers[0], pool, l)
-	wg.Wait()
-	for rank, waiter := range served {
-		if rank != waiter {
-			t.Fatalf("waiter %d was served as number %d: %v", waiter, rank, served)
-		}
 	}
 }
 

@@ -76,50 +76,6 @@ func TestPlaceOutlivesPeer(t *testing.T) {
 	})
 }
 
-// The grants of a peer outlive it, and its sessions can use the other peers.
-func TestLeaseOutlivesPeer(t *testing.T) {
-	t.Parallel() // it waits most of the time
-	srv := natstest.Start(t, "")
-	peers := openPeers(t, srv, 2)
-	observer := srv.Connect()
-	others := presences(t, observer)
-	dying, nc := mortal(t, srv)
-	ctx := t.Context()
-	session, other := newSession(t, dying, 3*time.Second), newSession(t, peers[0], time.Minute)
-	acquired := mustHold(t, dying, session, Semaphore("s", 2))
-	enqueued, at, err := dying.Enqueue(ctx, session, Lock("l"), WithTTL(time.Minute))
-	if !at || err != nil {
-		t.Fatal(at, err)
-	}
-	nc.Close()
-	pings := func() {
-		natstest.Must(t, peers[1].Ping(ctx, session))
-	}
-	pings()
-	eventually(t, "the dead peer's presence ends", func() bool {
-		pings()
-		return len(presences(t, observer)) == len(others)
-	})
-	_, err = peers[0].Acquire(ctx, other, Lock("l"), WithTTL(time.Minute), WithWait(0))
-	wantErr(t, err, ErrNoSlot)
-	again, err := peers[1].Wait(ctx, session, Lock("l"), 0)
-	if err != nil || again.Token != enqueued.Token {
-		t.Fatal(again, err)
-	}
-	if left, err := peers[0].Extend(ctx, session, Semaphore("s", 2), acquired.Token, time.Minute); err != nil || left != time.Minute {
-		t.Fatal(left, err)
-	}
-	second := mustHold(t, peers[1], session, Semaphore("s", 2))
-	_, err = peers[0].Acquire(ctx, other, Semaphore("s", 2), WithTTL(time.Minute), WithWait(0))
-	wantErr(t, err, ErrNoSlot)
-	mustLetGo(t, peers[0], session, Semaphore("s", 2), acquired)
-	mustLetGo(t, peers[0], session, Semaphore("s", 2), second)
-	mustLetGo(t, peers[0], session, Lock("l"), enqueued)
-	mustHold(t, peers[0], other, Lock("l"))
-	endAll(t, peers[0], session, other)
-	noRemains(t, srv, peers...)
-}
-
 // Sessions, their grants and their places in line outlive a restart of all peers and the
 // server.
 func TestRestartKeepsSessions(t *testing.T) {

@@ -64,22 +64,6 @@ func TestEndedSessionToGrant(t *testing.T) {
 	noRemains(t, srv, peers...)
 }
 
-// BenchmarkEndedSessionToGrant reports the time from the end of a session to the grant of
-// its slot to the next in line.
-func BenchmarkEndedSessionToGrant(b *testing.B) {
-	peers := openPeers(b, natstest.Start(b, ""), 3)
-	for how := range methods {
-		b.Run(how.String(), func(b *testing.B) {
-			var took spread
-			for range b.N {
-				took = append(took, endToGrant(b, peers, how))
-			}
-			b.ReportMetric(float64(took.at(50).Microseconds())/1e3, "p50-ms")
-			b.ReportMetric(float64(took.at(99).Microseconds())/1e3, "p99-ms")
-		})
-	}
-}
-
 // endToGrant ends a session that holds a lock, and returns the time until a session at
 // another peer has it.
 func endToGrant(t testing.TB, peers []*Store, how method) time.Duration {

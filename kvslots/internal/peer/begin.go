@@ -17,7 +17,7 @@ func (p *Peer) serve(request Request, c *call) {
 		p.sessions.use(c, r.Session)
 		p.pools.await(c, r)
 	case Return:
-		p.giveUp(c, &r.Held)
+		p.giveBackHeld(c, &r.Held)
 	case Abandon:
 		p.abandon(c, r)
 	case Renew:
@@ -64,7 +64,8 @@ func (p *Peer) serve(request Request, c *call) {
 	}
 }
 
-func (p *Peer) giveUp(c *call, h *Held) {
+// giveBackHeld returns a lease.
+func (p *Peer) giveBackHeld(c *call, h *Held) {
 	p.sessions.use(c, h.Session)
 	c.takesEffect()
 	h.end(p.leases, c, entry.NoCause, nil)
@@ -83,5 +84,5 @@ func (p *Peer) abandon(c *call, r Abandon) {
 		c.answer(Answer{Err: why})
 		p.whenCurrent(nil, func() { r.purge(p.leases) })
 	}))
-	p.giveUp(c, &r.Held)
+	p.giveBackHeld(c, &r.Held)
 }

@@ -49,8 +49,8 @@ func (b *borrow) to(f phase) {
 	b.phase = f
 }
 
-// taken returns how often the borrows took each transition.
-func (p *pools) taken() map[Transition]uint64 {
+// countSteps returns how often the borrows took each transition.
+func (p *pools) countSteps() map[Transition]uint64 {
 	taken := map[Transition]uint64{}
 	for from := range p.steps {
 		for to, n := range p.steps[from] {

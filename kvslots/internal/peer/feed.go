@@ -65,7 +65,7 @@ type keeper struct {
 	leaderTime time.Time     // the leader's clock then
 	beganAt    Instant       // this machine's clock then
 	sentBefore uint64        // the last copy of a write that was sent before the reading began, or before it joined
-	read       uint64        // the last sequence that the reading delivered
+	readTo     uint64        // the last sequence that the reading delivered
 	quiet      int           // how many times in a row it has delivered nothing for overdue
 	held       []entry.Entry // consecutive entries of the feed
 	entry      entry.Entry   // the one that was delivered: as a variable, it would be allocated
@@ -128,7 +128,7 @@ func (f *keeper) started(number uint64, s StreamInfo) {
 		return
 	}
 	f.stage, f.began, f.leaderTime, f.beganAt = reading, s.Last, s.Now, f.now()
-	f.read, f.quiet, f.held, f.sentBefore = 0, 0, f.held[:0], f.lastCopy()
+	f.readTo, f.quiet, f.held, f.sentBefore = 0, 0, f.held[:0], f.lastCopy()
 	f.startOverdue()
 	f.view().Postpone(f.now()) // no session could be refreshed meanwhile
 	f.presence.refresh()
@@ -158,12 +158,12 @@ func (f *keeper) delivered(number uint64, e entry.Entry) {
 		}
 		f.take(&f.entry, age)
 	}
-	f.read, f.quiet = max(f.read, e.Revision), 0
+	f.readTo, f.quiet = max(f.readTo, e.Revision), 0
 	f.join()
 }
 
-// fed handles the next entry of the feed.
-func (f *keeper) fed(e entry.Entry) {
+// takeFed handles the next entry of the feed.
+func (f *keeper) takeFed(e entry.Entry) {
 	f.entry = e
 	switch f.stage {
 	case reading:
@@ -200,7 +200,7 @@ func same(x, y *entry.Entry) bool {
 // this peer wrote since it began. So whatever was in the stream then has been read, even if
 // a replica answers that is behind.
 func (f *keeper) join() {
-	if f.stage != reading || f.presence.shown <= f.sentBefore || len(f.held) == 0 || f.held[0].Revision > f.read+1 {
+	if f.stage != reading || f.presence.shown <= f.sentBefore || len(f.held) == 0 || f.held[0].Revision > f.readTo+1 {
 		return
 	}
 	f.stage = joined

@@ -107,14 +107,14 @@ func (p *Peer) Read(number uint64, e entry.Entry, now Instant) {
 // Fed handles the next entry of the feed.
 func (p *Peer) Fed(e entry.Entry, now Instant) {
 	p.setNow(now)
-	p.fed(e)
+	p.takeFed(e)
 	p.advance()
 }
 
 // Acked handles an answer to a write, however late.
 func (p *Peer) Acked(id uint64, a Ack, now Instant) {
 	p.setNow(now)
-	if p.acked(id, a) {
+	if p.noteAck(id, a) {
 		p.advance()
 	}
 }
@@ -264,4 +264,4 @@ func (p *Peer) Metrics(now Instant) (Counters, Gauges) {
 
 // Taken returns how often this peer's borrows took each transition so far, including
 // transitions that are not allowed.
-func (p *Peer) Taken() map[Transition]uint64 { return p.pools.taken() }
+func (p *Peer) Taken() map[Transition]uint64 { return p.pools.countSteps() }

@@ -71,8 +71,8 @@ func (p *post) sendAgain() {
 	}
 }
 
-// acked handles an answer to a write, however late. It reports whether the write was pending.
-func (p *post) acked(id uint64, a Ack) bool {
+// noteAck handles an answer to a write, however late. It reports whether the write was pending.
+func (p *post) noteAck(id uint64, a Ack) bool {
 	w := p.pending[id]
 	if w == nil {
 		return false

@@ -19,8 +19,8 @@ func newHolders() holders {
 // NamesOf returns the number of names that a holder uses.
 func (h *holders) NamesOf(holder entry.Hash) int { return h.names[holder] }
 
-// uses reports whether a holder uses a name.
-func (h *holders) uses(holder, pool entry.Hash) bool { return h.entries[holding{holder, pool}] > 0 }
+// holds reports whether a holder uses a name.
+func (h *holders) holds(holder, pool entry.Hash) bool { return h.entries[holding{holder, pool}] > 0 }
 
 // hold adds n to the entries of a holder in a pool.
 func (h *holders) hold(holder, pool entry.Hash, n int) {

@@ -72,7 +72,7 @@ func (v *View) Pool(id entry.Hash) *Pool { return v.pools[id] }
 
 // Uses reports whether a holder uses a name: see holders. pool may be nil.
 func (v *View) Uses(holder entry.Hash, pool *Pool) bool {
-	return pool != nil && v.uses(holder, pool.ID)
+	return pool != nil && v.holds(holder, pool.ID)
 }
 
 // EachPool iterates over the pools that the view knows, in no particular order.

@@ -56,14 +56,12 @@ func unanswered(err error) bool {
 // attempts are the requests of one call, until one succeeds.
 type attempts struct {
 	client *Client
-	until  time.Duration // by package clock: when the last one may be sent
 	pause  time.Duration // the last one
 }
 
-// again waits until it is time for another request after err. It reports whether to send one: not if that
-// time, or the one that the gateway asks for, is after until.
-func (a *attempts) again(ctx context.Context, err error) bool {
-	left := a.until - clock.Now()
+// again waits until it is time for another request after err. It reports whether to send one: not if no
+// time is left for it, or less than the gateway asks for.
+func (a *attempts) again(ctx context.Context, err error, left time.Duration) bool {
 	pause := a.next(err)
 	if left <= 0 || retryAfter(err) > left || ctx.Err() != nil {
 		return false
@@ -101,9 +99,10 @@ func (c *Client) repeatEach(ctx context.Context, r request, into any, each func(
 		lasts = time.Until(deadline)
 	}
 	lasts = cmp.Or(c.timeout, lasts)
-	within, cancel := context.WithTimeoutCause(ctx, lasts, ErrAnswerTimeout)
+	within, cancel := answerTimeout(ctx, lasts)
 	defer cancel()
-	a := attempts{client: c, until: clock.Now() + lasts}
+	until, _ := within.Deadline()
+	a := attempts{client: c}
 	var last error
 	for {
 		each()
@@ -113,7 +112,7 @@ func (c *Client) repeatEach(ctx context.Context, r request, into any, each func(
 			return err
 		case within.Err() != nil:
 			return cmp.Or(last, err)
-		case !Temporary(err) || !a.again(within, err):
+		case !Temporary(err) || !a.again(within, err, time.Until(until)):
 			return err
 		}
 		last = err
@@ -129,6 +128,7 @@ type taking struct {
 	undo func(ctx context.Context)
 
 	wait    time.Duration
+	until   time.Duration // by package clock: when the last request may be sent
 	key     string
 	given   bool          // the key is the caller's
 	asked   time.Duration // the wait of the last request
@@ -139,14 +139,16 @@ type taking struct {
 // the wait is over, or one fails for good. A gateway that does not answer has answerTime more.
 func (c *Client) take(ctx context.Context, t taking) error {
 	t.client, t.given, t.wait = c, t.key != "", min(t.wait, forever)
-	t.until = clock.Now() + t.wait
+	sent := clock.Now()
+	t.until = sent + t.wait
 	grace := cmp.Or(c.timeout, answerTime)
-	within, cancel := context.WithTimeoutCause(ctx, t.wait+grace, ErrAnswerTimeout)
+	within, cancel := answerTimeout(ctx, t.wait+grace)
 	defer cancel()
 	var last error
-	for {
-		t.key = cmp.Or(t.key, uuid.NewString())
-		sent := clock.Now()
+	for ; ; sent = clock.Now() {
+		if t.key == "" {
+			t.key = uuid.NewString()
+		}
 		t.asked = min(max(t.until-sent, 0), longestAsk)
 		if last != nil { // gateways wait for whole seconds
 			t.asked = t.asked.Truncate(time.Second)
@@ -174,24 +176,24 @@ func (c *Client) take(ctx context.Context, t taking) error {
 // asksAgain waits until it is time for another request after err. It reports whether to send one.
 func (t *taking) asksAgain(ctx context.Context, err error, sent, grace time.Duration) bool {
 	now := clock.Now()
+	left := t.until - now
 	switch {
-	case errors.Is(err, kvslots.ErrNoSlot) && now >= t.until:
+	case errors.Is(err, kvslots.ErrNoSlot) && left <= 0:
 		// The place in line is kept for a repeat. One without a wait leaves the line.
 		return t.asked > 0 && !t.given
 	case errors.Is(err, kvslots.ErrNoSlot) && now-sent > longestPause: // the gateway has waited, and keeps the place in line
 		t.pause = 0
 		return true
 	case errors.Is(err, kvslots.ErrNoSlot):
-		return clock.Sleep(ctx, min(t.next(err), t.until-now))
+		return clock.Sleep(ctx, min(t.next(err), left))
 	case !Temporary(err):
 		return false
 	case errors.Is(err, ErrUnconfirmed) && !t.given:
 		t.key = "" // the client has given up what was granted for the old one
 	case unanswered(err):
-		defer func(until time.Duration) { t.until = until }(t.until)
-		t.until += grace
+		left += grace
 	}
-	return t.again(ctx, err)
+	return t.again(ctx, err, left)
 }
 
 // leaveTime bounds leave, for which a caller waits whose context has ended.

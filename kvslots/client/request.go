@@ -22,9 +22,17 @@ func (c *Client) send(ctx context.Context, r request, timeout time.Duration, rea
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, r.Wait+timeout, ErrAnswerTimeout)
+	ctx, cancel := answerTimeout(ctx, r.Wait+timeout)
 	defer cancel()
 	return c.gateways.Ask(ctx, r, read)
+}
+
+// answerTimeout returns a context with a timeout: ctx itself if that ends before.
+func answerTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if deadline, bounded := ctx.Deadline(); bounded && time.Until(deadline) <= timeout {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, timeout, ErrAnswerTimeout)
 }
 
 // ask sends a request once, and decodes its answer.
@@ -39,5 +47,8 @@ var empty = []byte("{}")
 // clock.
 func waited(a answer, sent time.Duration) time.Duration {
 	ms, _ := strconv.ParseUint(a.Header.Get(wire.WaitedHeader), 10, 31)
+	if ms == 0 {
+		return 0
+	}
 	return min(time.Duration(ms)*time.Millisecond, clock.Now()-sent)
 }

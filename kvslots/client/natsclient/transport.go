@@ -31,6 +31,9 @@ type overNATS struct {
 	attempt chan struct{} // closed when the attempt to connect has ended; nil: there is none
 	failed  error         // of the last attempt
 	closed  bool
+
+	waiting map[context.Context]waiting // by their contexts
+	changes chan nats.Status            // of the connection, while any wait
 }
 
 func (n *overNATS) Close() {
@@ -149,7 +152,7 @@ func (n *overNATS) send(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := whileConnected(ctx, nc)
+	ctx, stop := n.whileConnected(ctx, nc)
 	defer stop()
 	reply, err := nc.RequestMsgWithContext(ctx, m)
 	switch {
@@ -178,29 +181,50 @@ func whyDisconnected(nc *nats.Conn) error {
 	return errDisconnected
 }
 
+// waiting is a request that waits for its answer.
+type waiting struct {
+	connection uint64 // how often the connection was made again before it
+	end        context.CancelCauseFunc
+}
+
 // whileConnected returns a context that ends when the connection is lost, since a gateway
 // that stops together with its NATS server never answers. If there is no connection the
 // context has ended already: the connection would buffer a request, and send it much later.
 // stop must be called.
-func whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Context, stop func()) {
-	ctx, disconnect := context.WithCancelCause(ctx)
-	changes := nc.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
-	if !nc.IsConnected() {
-		disconnect(whyDisconnected(nc))
+func (n *overNATS) whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Context, stop func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.waiting) == 0 {
+		n.waiting = map[context.Context]waiting{}
+		n.changes = nc.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
+		go n.watch(nc, n.changes)
 	}
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		select {
-		case <-changes:
-			disconnect(whyDisconnected(nc))
-		case <-ctx.Done():
-		}
-	}()
+	n.waiting[ctx] = waiting{nc.Stats().Reconnects, end}
+	if !nc.IsConnected() {
+		end(whyDisconnected(nc))
+	}
 	return ctx, func() {
-		disconnect(nil)
-		<-watched
-		nc.RemoveStatusListener(changes)
+		end(nil)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if delete(n.waiting, ctx); len(n.waiting) == 0 {
+			nc.RemoveStatusListener(n.changes)
+		}
+	}
+}
+
+// watch ends the requests whose connection is lost, as long as any wait: those that were sent since it was
+// made again have another.
+func (n *overNATS) watch(nc *nats.Conn, changes <-chan nats.Status) {
+	for range changes {
+		n.mu.Lock()
+		for _, w := range n.waiting {
+			if !nc.IsConnected() || nc.Stats().Reconnects != w.connection {
+				w.end(whyDisconnected(nc))
+			}
+		}
+		n.mu.Unlock()
 	}
 }
 

@@ -2,6 +2,7 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,20 +75,16 @@ var ErrNotUnderstood = errors.New("the answer is not a gateway's")
 // Decode returns ErrNotUnderstood unless the answer is an object with the first field of what it is decoded
 // into: another server's object may have none of the fields.
 func (a Answer) Decode(into any) error {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(a.Body, &fields) != nil || json.Unmarshal(a.Body, into) != nil {
-		return ErrNotUnderstood
-	}
-	if name := firstField(reflect.TypeOf(into).Elem()); name != "" && fields[name] == nil {
+	if json.Unmarshal(a.Body, into) != nil || !bytes.Contains(a.Body, firstField(reflect.TypeOf(into).Elem())) {
 		return ErrNotUnderstood
 	}
 	return nil
 }
 
-// firstField returns the name of the first field of an answer's type, or "" if an answer may lack it.
-func firstField(of reflect.Type) string {
+// firstField returns what is in an answer with the first field of its type, or nothing if an answer may lack it.
+func firstField(of reflect.Type) []byte {
 	if of.NumField() == 0 {
-		return ""
+		return nil
 	}
 	first := of.Field(0)
 	if first.Anonymous {
@@ -95,7 +92,7 @@ func firstField(of reflect.Type) string {
 	}
 	name, options, _ := strings.Cut(first.Tag.Get("json"), ",")
 	if options != "" {
-		return ""
+		return nil
 	}
-	return name
+	return []byte(`"` + name + `":`)
 }

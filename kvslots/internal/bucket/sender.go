@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"runtime"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -67,6 +68,7 @@ func (s *sender) run(stop <-chan struct{}) {
 			return
 		case <-s.wake:
 		}
+		runtime.Gosched() // requests that arrive now are sent with the same wake-up, and answered together
 		writes, refused = s.take(writes[:0], refused[:0])
 		connected := s.nc.IsConnected()
 		for i := range writes {

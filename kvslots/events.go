@@ -28,6 +28,10 @@ type Event struct {
 	Fence    uint64 // of the same; 0: the event is about no lease
 	Label    string // of the holder, of the borrower in line, or of the session: see WithLabel
 
+	// By is the name of the operator who has ended a lease, or changed a pool: see WithOperator. "": none,
+	// or it is not known.
+	By string
+
 	// Took is how long a lease was held that has ended, or a borrower has waited that was granted
 	// a slot or has left the line.
 	Took time.Duration
@@ -65,7 +69,7 @@ const (
 	EventJoined       EventType = "joined"        // a borrower has joined the line
 	EventLeft         EventType = "left"          // a borrower has left the line without a slot
 	EventRegistered   EventType = "registered"    // a pool was registered
-	EventChanged      EventType = "changed"       // a pool's count or name has changed, or what is out of service
+	EventChanged      EventType = "changed"       // a pool's count, name or limit has changed, or what is out of service
 	EventDeleted      EventType = "deleted"       // a pool was deleted, or removed as idle; its leases have ended
 	EventSessionEnded EventType = "session_ended" // a session has ended; if it held leases, one event for each of these
 	EventPeerJoined   EventType = "peer_joined"   // a Store was opened
@@ -317,7 +321,7 @@ func (x *Watcher) read() (events []Event, changed <-chan struct{}, err error) {
 
 func eventOf(e *peer.Event) Event {
 	event := Event{
-		Type: EventTypes[e.Kind], ID: e.Revision, Time: e.Time, Name: e.Title, Position: e.Position, Fence: e.Fence, Label: e.Label, Took: e.Took,
+		Type: EventTypes[e.Kind], ID: e.Revision, Time: e.Time, Name: e.Title, Position: e.Position, Fence: e.Fence, Label: e.Label, By: e.By, Took: e.Took,
 		encoded: &encoding{},
 	}
 	if !e.Pool.IsZero() {

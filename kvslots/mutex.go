@@ -42,7 +42,8 @@ type hold struct {
 func (s *Session) Mutex(name string, opts ...Option) *Mutex { return s.mutex(Lock(name), opts) }
 
 // Semaphore returns one slot of the semaphore of a name, which has limit slots. It is not held
-// yet. Each Mutex that it returns holds one slot at most.
+// yet. Each Mutex that it returns holds one slot at most. While the semaphore is in use with another
+// limit, Lock waits as WithAnyLimit does, and TryLock returns ErrLimitMismatch.
 func (s *Session) Semaphore(name string, limit int, opts ...Option) *Mutex {
 	return s.mutex(Semaphore(name, limit), opts)
 }
@@ -104,7 +105,7 @@ func (m *Mutex) acquire(ctx context.Context, wait time.Duration, key Option) err
 		return err
 	}
 	sent := clock.Now()
-	g, err := in.at.Acquire(ctx, in.id, m.on, WithTTL(min(m.ttl, in.idle)), WithWait(wait), key)
+	g, err := in.at.Acquire(ctx, in.id, m.on, WithTTL(min(m.ttl, in.idle)), WithWait(wait), key, WithAnyLimit())
 	if err != nil {
 		return err
 	}

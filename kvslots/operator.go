@@ -22,7 +22,8 @@ const WholePool = entry.WholePool
 // PutBack. Its lease goes on, and may be renewed. The configuration of the pool keeps that, over
 // restarts, registrations and backups; a pool of which anything is out of service is never
 // closed as idle. A lock or semaphore is then in use, for Config.MaxLocks and, by the origin of
-// the last TakeOut, for MaxLocksPerOrigin. To do it again changes the reason.
+// the last TakeOut, for MaxLocksPerOrigin. To do it again changes the reason. With WholePool and ByName
+// the lock or semaphore need not be in use.
 //
 // The errors are ErrNoPool, ErrNoPosition, ErrMaxLocks, ErrMaxLocksPerOrigin, ErrUnavailable,
 // ErrClosed, a *RangeError, and context.Cause(ctx).
@@ -37,13 +38,40 @@ func (s *Store) TakeOut(ctx context.Context, pool PoolRef, out OutOfService, opt
 	if err := s.checkRoom(ctx); err != nil {
 		return State{}, err
 	}
-	return s.setOut(ctx, peer.SetOut{Pool: pool.hash, Origin: s.originHash(o.Origin), Out: entry.Out(out)})
+	if pool.key != "" {
+		if err := Lock(pool.key).Check(false); err != nil {
+			return State{}, err
+		}
+	}
+	return s.setOut(ctx, peer.SetOut{Pool: pool.hash, Origin: s.originHash(o.Origin), Name: pool.key, By: o.Operator, Out: entry.Out(out)})
 }
 
 // PutBack puts a position, or with WholePool a pool, back into service. That is no error if it
 // is in service. The errors are those of TakeOut but ErrMaxLocks and ErrMaxLocksPerOrigin.
-func (s *Store) PutBack(ctx context.Context, pool PoolRef, position int) (State, error) {
-	return s.setOut(ctx, peer.SetOut{Pool: pool.hash, Out: entry.Out{Position: position}, InService: true})
+func (s *Store) PutBack(ctx context.Context, pool PoolRef, position int, opts ...Option) (State, error) {
+	o, err := newOptions(opts)
+	if err != nil {
+		return State{}, err
+	}
+	return s.setOut(ctx, peer.SetOut{Pool: pool.hash, By: o.Operator, Out: entry.Out{Position: position}, InService: true})
+}
+
+// SetLimit changes the limit of a semaphore that is in use, between 1 and MaxSemaphoreLimit. Its leases go
+// on, even if they are more, and those in line wait for a slot under the new limit. Later calls must ask
+// for that.
+//
+// The errors are ErrNoPool (it is not in use), ErrLimitMismatch (it is no semaphore), ErrUnavailable,
+// ErrClosed, a *RangeError, and context.Cause(ctx).
+func (s *Store) SetLimit(ctx context.Context, pool PoolRef, limit int, opts ...Option) (State, error) {
+	o, err := newOptions(opts)
+	if err != nil {
+		return State{}, err
+	}
+	if err := Semaphore("any", limit).Check(true); err != nil {
+		return State{}, err
+	}
+	a, err := s.bucket.Do(ctx, peer.SetLimit{Pool: pool.hash, Limit: limit, By: o.Operator})
+	return State(a.State), err
 }
 
 func (s *Store) setOut(ctx context.Context, r peer.SetOut) (State, error) {
@@ -64,8 +92,12 @@ func (s *Store) setOut(ctx context.Context, r peer.SetOut) (State, error) {
 // The errors are ErrNotHeld, ErrOtherHolder, ErrNoPool, ErrUnavailable, ErrClosed and
 // context.Cause(ctx). After ErrUnavailable the lease may or may not have ended; the call may be
 // repeated.
-func (s *Store) Evict(ctx context.Context, pool PoolRef, position int, fence uint64) (HolderStats, error) {
-	a, err := s.bucket.Do(ctx, peer.Evict{Pool: pool.hash, Position: position, Fence: fence})
+func (s *Store) Evict(ctx context.Context, pool PoolRef, position int, fence uint64, opts ...Option) (HolderStats, error) {
+	o, err := newOptions(opts)
+	if err != nil {
+		return HolderStats{}, err
+	}
+	a, err := s.bucket.Do(ctx, peer.Evict{Pool: pool.hash, Position: position, Fence: fence, By: o.Operator})
 	if err != nil {
 		return HolderStats{}, err
 	}

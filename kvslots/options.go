@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,8 +12,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// Option is an option of the calls that take slots, of Register and of CreateSession. A call
-// ignores options that it has no use for.
+// Option is an option of the calls that take slots, of Register, of CreateSession, and of those of an
+// Operator. A call ignores options that it has no use for.
 type Option func(*Options) error
 
 // Options is the result of applying the options of one call.
@@ -22,6 +23,8 @@ type Options struct {
 	RequestKey string        // see WithRequestKey
 	Origin     string        // see WithOrigin
 	Idle       time.Duration // see WithIdle; 0: not set
+	Operator   string        // see WithOperator
+	AnyLimit   bool          // see WithAnyLimit
 
 	TTL   time.Duration  // see WithTTL; 0: not set
 	Fixed bool           // see WithFixedTTL
@@ -154,6 +157,29 @@ func WithWait(wait time.Duration) Option {
 	return func(o *Options) error {
 		o.Wait = &wait
 		return CheckTimes(time.Second, wait)
+	}
+}
+
+// WithOperator says who calls TakeOut, PutBack, SetLimit or Evict, in 0 to MaxLabel printable ASCII
+// characters without quotes and backslashes. Events tell it.
+func WithOperator(name string) Option {
+	return func(o *Options) error {
+		o.Operator = name
+		if len(name) > MaxLabel || !isPrintable(name) || strings.ContainsAny(name, `"\`) {
+			return &RangeError{"operator", fmt.Sprintf("0 to %d printable ASCII characters without quotes and backslashes", MaxLabel)}
+		}
+		return nil
+	}
+}
+
+// WithAnyLimit makes Acquire wait, if it waits, also while the semaphore is in use with another limit. Its
+// place in line is by the time of arrival. When its turn comes, it is served as soon as no slot is lent,
+// and the semaphore has its limit from then on; those behind it wait for that. Without this option, and
+// without a wait, Acquire returns ErrLimitMismatch.
+func WithAnyLimit() Option {
+	return func(o *Options) error {
+		o.AnyLimit = true
+		return nil
 	}
 }
 

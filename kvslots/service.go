@@ -27,16 +27,17 @@ type Service interface {
 }
 
 // Operator is what an operator can do with pools, and with locks and semaphores: see who holds
-// them and who waits, end a lease, and take positions out of service. A Store and a client.Client
+// them and who waits, end a lease, take positions out of service, and change a semaphore's limit. A Store and a client.Client
 // are Operators, with the same errors.
 type Operator interface {
 	ReadPool(ctx context.Context, pool PoolRef, page DetailPage) (PoolDetail, error)
 	ReadPools(ctx context.Context, q PoolQuery) (pools []PoolStats, next string, err error)
 	Holder(ctx context.Context, pool, lease uuid.UUID) (HolderStats, error)
 	PlaceOf(ctx context.Context, pool uuid.UUID, requestKey string) (WaiterStats, *HolderStats, error)
-	Evict(ctx context.Context, pool PoolRef, position int, fence uint64) (HolderStats, error)
+	Evict(ctx context.Context, pool PoolRef, position int, fence uint64, opts ...Option) (HolderStats, error)
 	TakeOut(ctx context.Context, pool PoolRef, out OutOfService, opts ...Option) (State, error)
-	PutBack(ctx context.Context, pool PoolRef, position int) (State, error)
+	PutBack(ctx context.Context, pool PoolRef, position int, opts ...Option) (State, error)
+	SetLimit(ctx context.Context, pool PoolRef, limit int, opts ...Option) (State, error)
 }
 
 var (

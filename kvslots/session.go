@@ -91,8 +91,10 @@ func (s *Store) Acquire(ctx context.Context, session string, r Resource, opts ..
 func (s *Store) newAcquire(session string, r Resource, o *Options) peer.Request {
 	ttl, wait := o.Times()
 	nonce, half := newSecret(session)
+	on := r.pool()
+	on.Any = o.AnyLimit
 	return peer.Acquire{
-		Resource: r.pool(), Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
+		Resource: on, Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
 		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Request: requestHash(session, o.RequestKey), Label: o.Label,
 	}
 }

@@ -25,6 +25,7 @@ kvslots serve --nats-url nats://a:4222,nats://b:4222,nats://c:4222 --replicas 3`
 	"in":            `kvslots in @pool 3`,
 	"pause":         `kvslots pause nightly --reason "upgrade till 10:00"`,
 	"resume":        `kvslots resume nightly`,
+	"resize":        `kvslots resize builds --limit 8`,
 	"borrow":        `eval "$(kvslots borrow @pool --ttl 10m)" || exit`,
 	"renew":         `kvslots renew @pool "$KVSLOTS_LEASE" --ttl 10m`,
 	"return":        `kvslots return @pool "$KVSLOTS_LEASE"`,

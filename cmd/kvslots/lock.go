@@ -36,7 +36,8 @@ func semCommand(env settings.Environment) *cobra.Command {
 	limit := 0
 	command := newNamedCommand(env, "sem NAME --limit N", "Run a command while holding a slot of a semaphore",
 		"Take one of --limit slots of the semaphore of a name, run the command, release the slot when the command ends, and exit\n"+
-			"with the command's exit code. All that use the semaphore at a time must give the same --limit.",
+			"with the command's exit code. A semaphore has one limit at a time: with another --limit, sem waits in line until no slot is\n"+
+			"held; with -n it exits with code 65.",
 		func(flags *pflag.FlagSet) {
 			flags.Var(settings.Number(&limit, 1, kvslots.MaxSemaphoreLimit), "limit", "number of slots")
 		},

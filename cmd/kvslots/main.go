@@ -96,7 +96,7 @@ func rootCommand(env settings.Environment) *cobra.Command {
 		serveCommand(env), checkConfigCommand(env),
 		registerCommand(env), inspectCommand(env), watchCommand(env), deleteCommand(env),
 		lsCommand(env), topCommand(env), holdersCommand(env), lineCommand(env),
-		evictCommand(env), outCommand(env), inCommand(env), pauseCommand(env), resumeCommand(env),
+		evictCommand(env), outCommand(env), inCommand(env), pauseCommand(env), resumeCommand(env), resizeCommand(env),
 		borrowCommand(env), renewCommand(env), returnCommand(env),
 		runCommand(env), lockCommand(env), semCommand(env),
 		backupCommand(env), restoreCommand(env),

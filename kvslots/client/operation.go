@@ -24,7 +24,7 @@ type operation struct {
 // about returns a request about a pool.
 func about(pool kvslots.PoolRef, route wire.Route) operation {
 	r := operation{
-		Route: route, path: strings.Replace(route.Path, "{hash}", pool.Hash(), 1),
+		Route: route, path: strings.NewReplacer("{hash}", pool.Hash(), "{key}", url.PathEscape(pool.Key())).Replace(route.Path),
 		query: url.Values{}, fields: map[string]any{},
 	}
 	id, byID := pool.ID()

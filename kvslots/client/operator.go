@@ -13,7 +13,7 @@ import (
 
 var _ kvslots.Operator = (*Client)(nil)
 
-// The methods of an operator. Over HTTP they name a pool by its hash. Over NATS they name it as its
+// The methods of an operator. They ignore the options: the gateway knows who calls. Over HTTP they name a pool by its hash. Over NATS they name it as its
 // PoolRef does; gateways with a token require it for a hash, for ReadPools, and for changes of a
 // lock or a semaphore.
 
@@ -105,7 +105,7 @@ func (c *Client) PlaceOf(ctx context.Context, pool uuid.UUID, requestKey string)
 }
 
 // Evict is like Store.Evict.
-func (c *Client) Evict(ctx context.Context, pool kvslots.PoolRef, position int, fence uint64) (kvslots.HolderStats, error) {
+func (c *Client) Evict(ctx context.Context, pool kvslots.PoolRef, position int, fence uint64, _ ...kvslots.Option) (kvslots.HolderStats, error) {
 	if position < 0 || fence == 0 {
 		return kvslots.HolderStats{}, kvslots.ErrNotHeld
 	}
@@ -117,19 +117,21 @@ func (c *Client) Evict(ctx context.Context, pool kvslots.PoolRef, position int, 
 	return answer.Evicted.Stats(), err
 }
 
-// TakeOut is like Store.TakeOut. It ignores the options: the gateway knows the client's origin.
+// TakeOut is like Store.TakeOut.
 func (c *Client) TakeOut(ctx context.Context, pool kvslots.PoolRef, out kvslots.OutOfService, _ ...kvslots.Option) (kvslots.State, error) {
 	return c.setOut(ctx, pool, out.Position, wire.OutOfServiceRequest{Out: true, Reason: out.Reason})
 }
 
 // PutBack is like Store.PutBack.
-func (c *Client) PutBack(ctx context.Context, pool kvslots.PoolRef, position int) (kvslots.State, error) {
+func (c *Client) PutBack(ctx context.Context, pool kvslots.PoolRef, position int, _ ...kvslots.Option) (kvslots.State, error) {
 	return c.setOut(ctx, pool, position, wire.OutOfServiceRequest{})
 }
 
 func (c *Client) setOut(ctx context.Context, pool kvslots.PoolRef, position int, out wire.OutOfServiceRequest) (kvslots.State, error) {
 	var r operation
 	switch {
+	case position == kvslots.WholePool && pool.Key() != "": // it need not be in use, so the gateway has to know the name
+		r = about(pool, wire.ByLock.Pause())
 	case position == kvslots.WholePool:
 		r = about(pool, wire.ByHash.Pause())
 	case position < kvslots.WholePool:
@@ -140,6 +142,15 @@ func (c *Client) setOut(ctx context.Context, pool kvslots.PoolRef, position int,
 	}
 	r.body = out
 	r.fields["out"], r.fields["reason"] = out.Out, out.Reason
+	var answer wire.PoolState
+	err := c.ask(ctx, r.request(), &answer)
+	return answer.State(), err
+}
+
+// SetLimit is like Store.SetLimit.
+func (c *Client) SetLimit(ctx context.Context, pool kvslots.PoolRef, limit int, _ ...kvslots.Option) (kvslots.State, error) {
+	r := about(pool, wire.ByHash.SetLimit())
+	r.body, r.fields["limit"] = wire.LimitRequest{Limit: limit}, limit
 	var answer wire.PoolState
 	err := c.ask(ctx, r.request(), &answer)
 	return answer.State(), err

@@ -99,6 +99,7 @@ func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource
 // Enqueue is like Store.Enqueue. If ctx ends first, the session may be in the line.
 func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource, opts ...kvslots.Option) (g kvslots.Grant, acquired bool, err error) {
 	body, key, _, err := grantRequest(session, r, opts)
+	body.AnyLimit = false
 	if err != nil {
 		return kvslots.Grant{}, false, err
 	}
@@ -115,7 +116,7 @@ func grantRequest(session string, r kvslots.Resource, opts []kvslots.Option) (bo
 	ttl, wait := o.Times()
 	body = wire.Request{Session: session, Key: r.Key, LeaseTTL: wire.Seconds(ttl), Label: o.Label}
 	if r.Kind == kvslots.KindSemaphore {
-		body.Limit = r.Limit
+		body.Limit, body.AnyLimit = r.Limit, o.AnyLimit
 	}
 	return body, o.RequestKey, wait, r.Check(true)
 }

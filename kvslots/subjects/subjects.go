@@ -32,6 +32,7 @@ const (
 	PoolEvict  = Service + ".evict"
 	PoolOut    = Service + ".out"
 	PoolPause  = Service + ".pause"
+	PoolLimit  = Service + ".limit"
 )
 
 // The subjects of sessions.
@@ -95,7 +96,7 @@ const (
 func Requests() []string {
 	all := []string{
 		PoolRegister, PoolInspect, PoolDelete, PoolBorrow, PoolReturn, PoolRenew, PoolFollow, Cancel, RPC,
-		PoolList, PoolRead, PoolHolder, PoolPlace, PoolEvict, PoolOut, PoolPause,
+		PoolList, PoolRead, PoolHolder, PoolPlace, PoolEvict, PoolOut, PoolPause, PoolLimit,
 		SessionCreate, SessionPing, SessionDelete, SessionFollow, Confirm + "*.*",
 	}
 	for _, kind := range []string{Lock, Semaphore} {

@@ -44,6 +44,7 @@ type Event struct {
 	Position *int     `json:"position,omitempty"`
 	Fence    uint64   `json:"fence,omitempty"`
 	Label    *string  `json:"label,omitempty"`
+	By       string   `json:"by,omitempty"` // the operator
 	Waited   *float64 `json:"waited_s,omitempty"`
 	Held     *float64 `json:"held_s,omitempty"`
 }
@@ -59,7 +60,7 @@ const eventTime = "2006-01-02T15:04:05.000Z07:00"
 
 // NewEvent returns an event as it is sent.
 func NewEvent(e *kvslots.Event) Event {
-	w := Event{ID: e.ID, Type: string(e.Type), At: e.Time.UTC().Format(eventTime), Hash: e.Hash, Name: e.Name, Key: e.Resource.Key, Fence: e.Fence}
+	w := Event{ID: e.ID, Type: string(e.Type), At: e.Time.UTC().Format(eventTime), Hash: e.Hash, Name: e.Name, Key: e.Resource.Key, Fence: e.Fence, By: e.By}
 	switch {
 	case e.Hash == "":
 	case e.Resource.Key == "":
@@ -95,7 +96,7 @@ func (w *Event) Event() (e kvslots.Event, ok bool) {
 	if err != nil || w.Hash != hashOrNone(w.Hash) || !slices.Contains(kvslots.EventTypes, kvslots.EventType(w.Type)) {
 		return e, false
 	}
-	e = kvslots.Event{Type: kvslots.EventType(w.Type), ID: w.ID, Time: at, Hash: w.Hash, Name: w.Name, Fence: w.Fence}
+	e = kvslots.Event{Type: kvslots.EventType(w.Type), ID: w.ID, Time: at, Hash: w.Hash, Name: w.Name, Fence: w.Fence, By: w.By}
 	switch w.Kind {
 	case EventOfLock:
 		e.Resource = kvslots.Lock(w.Key)

@@ -102,6 +102,11 @@ func (d Door) Pause() Route {
 	return Route{subjects.PoolPause, http.MethodPut, d.path + "/pause", d.about, Fields.pause, changing}
 }
 
+// SetLimit is the route that changes the limit of a semaphore.
+func (d Door) SetLimit() Route {
+	return Route{subjects.PoolLimit, http.MethodPut, d.path + "/limit", d.about, Fields.limitOf, changing}
+}
+
 // Access is what a request may do.
 type Access uint8
 
@@ -220,6 +225,13 @@ func (f Fields) pause(p *Params) error {
 		return err
 	}
 	return f.out(p)
+}
+
+func (f Fields) limitOf(p *Params) (err error) {
+	if err = f.only("limit"); err == nil {
+		p.Limit, err = f.between("limit", 1, kvslots.MaxSemaphoreLimit)
+	}
+	return err
 }
 
 // out parses {"out", "reason"}, of which the store checks the reason.
@@ -354,6 +366,11 @@ func (f Fields) oneOf(o *OperatorParams) (err error) {
 	}
 	o.Key, o.Pool = text, kvslots.ByName(text)
 	return CheckKey(text)
+}
+
+// LimitRequest is the body of SetLimit over HTTP.
+type LimitRequest struct {
+	Limit int `json:"limit"`
 }
 
 // OutOfServiceRequest is the body of SetOut and Pause over HTTP.

@@ -52,6 +52,8 @@ type GrantParams struct {
 	TTL   time.Duration // whole seconds; for a lock or a semaphore, 0 means the default
 	Wait  time.Duration // whole seconds
 	Limit int           // 1 for a lock; 0 for a pool
+
+	AnyLimit bool // see kvslots.WithAnyLimit
 }
 
 // Register parses {"count", "name"}.
@@ -139,6 +141,7 @@ type Request struct {
 	AcquireTimeout *int64 `json:"acquire_timeout_s,omitempty"`
 	WaitTimeout    *int64 `json:"timeout_s,omitempty"`
 	IdleTimeout    int64  `json:"idle_timeout_s,omitempty"`
+	AnyLimit       bool   `json:"any_limit,omitempty"`
 }
 
 // Encode returns the JSON of the body.

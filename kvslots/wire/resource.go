@@ -82,10 +82,17 @@ func (f Fields) CreateSession(p *Params) (err error) {
 }
 
 // Acquire parses {"acquire_timeout_s", "lease_ttl_s", "label"}, and for a semaphore
-// {"acquire_timeout_s", "limit", "lease_ttl_s", "label"}.
+// {"acquire_timeout_s", "any_limit", "limit", "lease_ttl_s", "label"}.
 func (f Fields) Acquire(p *Params) (err error) {
-	if err = f.grantParams(p, "acquire_timeout_s"); err == nil {
-		p.Wait, err = f.seconds("acquire_timeout_s", 0)
+	names := []string{"acquire_timeout_s", "any_limit"}
+	if p.Kind == kvslots.KindLock {
+		names = names[:1]
+	}
+	if err = f.grantParams(p, names...); err != nil {
+		return err
+	}
+	if p.Wait, err = f.seconds("acquire_timeout_s", 0); err == nil {
+		p.AnyLimit, err = f.boolean("any_limit", false)
 	}
 	return err
 }

@@ -38,7 +38,7 @@ func (f Failing) PlaceOf(context.Context, uuid.UUID, string) (kvslots.WaiterStat
 	return kvslots.WaiterStats{}, nil, f.Err
 }
 
-func (f Failing) Evict(context.Context, kvslots.PoolRef, int, uint64) (kvslots.HolderStats, error) {
+func (f Failing) Evict(context.Context, kvslots.PoolRef, int, uint64, ...kvslots.Option) (kvslots.HolderStats, error) {
 	return kvslots.HolderStats{}, f.Err
 }
 
@@ -46,7 +46,11 @@ func (f Failing) TakeOut(context.Context, kvslots.PoolRef, kvslots.OutOfService,
 	return kvslots.State{}, f.Err
 }
 
-func (f Failing) PutBack(context.Context, kvslots.PoolRef, int) (kvslots.State, error) {
+func (f Failing) PutBack(context.Context, kvslots.PoolRef, int, ...kvslots.Option) (kvslots.State, error) {
+	return kvslots.State{}, f.Err
+}
+
+func (f Failing) SetLimit(context.Context, kvslots.PoolRef, int, ...kvslots.Option) (kvslots.State, error) {
 	return kvslots.State{}, f.Err
 }
 

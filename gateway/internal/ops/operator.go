@@ -33,6 +33,9 @@ func OfOperators(door wire.Door) []*Operation {
 	if door == wire.BySecret || door == wire.OverNATS {
 		all = append(all, ReadHolder, ReadPlace)
 	}
+	if door != wire.BySecret && door != wire.ByLock {
+		all = append(all, &Operation{Route: door.SetLimit(), perform: found(setLimit)})
+	}
 	return append(all,
 		&Operation{Route: door.Evict(), perform: found(evict)},
 		&Operation{Route: door.SetOut(), perform: found(setOut)},
@@ -112,7 +115,7 @@ func readPlace(ctx context.Context, s *Service, call *Call) error {
 
 func evict(ctx context.Context, s *Service, call *Call) error {
 	o := call.Operator
-	holder, err := s.Operator.Evict(ctx, o.Pool, o.Position, o.Fence)
+	holder, err := s.Operator.Evict(ctx, o.Pool, o.Position, o.Fence, call.operator(s))
 	if err != nil {
 		return err
 	}
@@ -144,14 +147,29 @@ func setOut(ctx context.Context, s *Service, call *Call) error {
 func (s *Service) setOut(ctx context.Context, call *Call) (state kvslots.State, err error) {
 	o := call.Operator
 	if !o.Out {
-		return s.Operator.PutBack(ctx, o.Pool, o.Position)
+		return s.Operator.PutBack(ctx, o.Pool, o.Position, call.operator(s))
 	}
 	err = call.fromOrigin(kvslots.ErrMaxLocksPerOrigin, func(origin string) (err error) {
 		out := kvslots.OutOfService{Position: o.Position, Reason: o.Reason}
-		state, err = s.Operator.TakeOut(ctx, o.Pool, out, kvslots.WithOrigin(origin))
+		state, err = s.Operator.TakeOut(ctx, o.Pool, out, kvslots.WithOrigin(origin), call.operator(s))
 		return err
 	})
 	return state, err
+}
+
+func setLimit(ctx context.Context, s *Service, call *Call) error {
+	state, err := s.Operator.SetLimit(ctx, call.Operator.Pool, call.Limit, call.operator(s))
+	if err != nil {
+		return err
+	}
+	call.Answer = wire.NewPoolState(state)
+	call.logVerb(s, "an operator has changed a semaphore's limit", slog.Int("limit", call.Limit))
+	return nil
+}
+
+// operator returns the option that names the operator who calls, if the token has a name.
+func (c *Call) operator(s *Service) kvslots.Option {
+	return kvslots.WithOperator(s.Lending.Tokens.NameOf(c.Operator.Authorization))
 }
 
 // logVerb logs what an operator has done with a pool, which it names by its hash.

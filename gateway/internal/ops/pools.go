@@ -99,6 +99,9 @@ func (c *Call) options(ttl time.Duration) (opts []kvslots.Option) {
 	if c.Label != "" {
 		opts = append(opts, kvslots.WithLabel(c.Label))
 	}
+	if c.AnyLimit {
+		opts = append(opts, kvslots.WithAnyLimit())
+	}
 	return opts
 }
 

@@ -6,6 +6,7 @@ type Mark struct {
 	Origin Hash   // of the purge of a configuration or a session: of the client that had made it; zero: not known
 	Cause  Cause
 	Owner  string // of the purge of a slot: a hash of the owner that released the lock
+	By     string // with Evicted: the name of the operator; "": none, or one that has to be escaped
 }
 
 // Value appends the value to dst as it is stored. It begins with the write's stamp: the fields
@@ -44,6 +45,7 @@ func (c *codec) mark(m *Mark) {
 	cause := m.Cause.String()
 	c.text(`"cause":"`, &cause)
 	c.text(`"owner":"`, &m.Owner)
+	c.text(`"by":"`, &m.By)
 	c.number(`"fence":`, &m.Fenced)
 	c.hash(`"origin":"`, &m.Origin)
 	m.Cause = parseCause(cause)
@@ -53,7 +55,7 @@ func (c *codec) mark(m *Mark) {
 // server, and those of other programs, say nothing.
 func decodeMark(c codec) (m Mark) {
 	c.mark(&m)
-	if c.end(len(m.Owner) <= MaxLabel); c.unfit {
+	if c.end(len(m.Owner) <= MaxLabel && len(m.By) <= MaxLabel); c.unfit {
 		return Mark{}
 	}
 	return m

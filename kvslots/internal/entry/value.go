@@ -30,6 +30,8 @@ type ConfigValue struct {
 	Title      string `json:"title,omitempty"`     // what people call a registered pool; no secret, and not unique
 	Out        []Out  `json:"out,omitempty"`       // what an operator has taken out of service, by position
 	OutOrigin  Hash   `json:"out_origin,omitzero"` // with Out: of the client that was the last to take something out
+	By         string `json:"by,omitempty"`        // the name of the operator who asked for this write
+	Moved      uint64 `json:"moved,omitempty"`     // of a semaphore whose limit an operator has changed: the tickets whose places are not above have the new one
 	Terms
 }
 
@@ -89,6 +91,14 @@ func (v ConfigValue) WithIn(position int) ConfigValue {
 	return v
 }
 
+// WithLimit returns the configuration of a semaphore with another limit, open. Positions that it no longer has
+// stay out of service, as those of a pool, as far as check allows that.
+func (v ConfigValue) WithLimit(limit int) ConfigValue {
+	v.Count, v.Limit, v.Closing, v.By = limit, limit, false, ""
+	v.Out = slices.DeleteFunc(slices.Clone(v.Out), func(o Out) bool { return o.Position >= max(limit, MaxCount) })
+	return v
+}
+
 // Terms are the name, kind and limit of a named pool. A registered pool has the
 // zero Terms.
 type Terms struct {
@@ -96,6 +106,15 @@ type Terms struct {
 	Dialect string `json:"dialect,omitempty"` // the namespace of the name
 	Lock    bool   `json:"lock,omitempty"`    // true for a lock, whose limit is 1; false for a semaphore
 	Limit   int    `json:"limit,omitempty"`   // 1 … MaxLimit
+}
+
+// Asked returns the limit that a claim or a ticket names, by which it is told from those that ask
+// for another limit; 0 for a lock and a registered pool, which have none.
+func (t Terms) Asked() uint64 {
+	if t.Lock {
+		return 0
+	}
+	return uint64(t.Limit)
 }
 
 // Named reports whether these are the terms of a named pool.
@@ -131,6 +150,7 @@ type SlotValue struct {
 	TTL        Span   `json:"ttl_ms"`
 	Fence      uint64 `json:"fence,omitempty"` // 0 in a lease's first write, the claim: see Entry.Fence
 	After      uint64 `json:"after,omitempty"` // of a claim: the highest fence that its peer knew, at least 1
+	Limit      uint64 `json:"limit,omitempty"` // of a semaphore: the limit that the claim's borrow asked for
 	Label      string `json:"label,omitempty"`
 	Owner      string `json:"owner,omitempty"`    // of a lock that no session holds
 	Nonce      Hash   `json:"nonce,omitzero"`     // the token is derived from it and the session's id
@@ -163,6 +183,7 @@ type TicketValue struct {
 	Request    Hash   `json:"request,omitzero"`   // SlotValue.Request of the claim to come
 	Waiter     Hash   `json:"waiter,omitzero"`    // with Grace: the origin for which the place counts
 	Label      string `json:"label,omitempty"`    // SlotValue.Label of the claim to come
+	Limit      uint64 `json:"limit,omitempty"`    // SlotValue.Limit of the claim to come
 }
 
 // Enqueued reports whether a session's Enqueue wrote the ticket. Any peer may claim for

@@ -22,7 +22,7 @@ type awaited struct {
 }
 
 func (p *pools) await(c *call, r Await) {
-	p.borrow(c, r.Pool, wish{session: r.Session, request: r.Session, awaits: true, terms: entry.Terms{Lock: r.Lock}}, r.Wait)
+	p.borrow(c, r.Pool, &wish{session: r.Session, request: r.Session, awaits: true, terms: entry.Terms{Lock: r.Lock}}, r.Wait)
 }
 
 // attend does what the session's ticket or slot calls for, in a live view.

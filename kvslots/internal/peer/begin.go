@@ -37,6 +37,8 @@ func (p *Peer) serve(request Request, c *call) {
 		p.registry.remove(c, r)
 	case SetOut:
 		p.registry.setOut(c, r)
+	case SetLimit:
+		p.registry.setLimit(c, r)
 	case CreateSession:
 		p.sessions.create(c, r)
 	case EndSession:
@@ -68,7 +70,7 @@ func (p *Peer) serve(request Request, c *call) {
 func (p *Peer) giveBackHeld(c *call, h *Held) {
 	p.sessions.use(c, h.Session)
 	c.takesEffect()
-	h.end(p.leases, c, entry.NoCause, nil)
+	h.end(p.leases, c, entry.Mark{}, nil)
 }
 
 // abandon returns the lease. If the call is answered before that, the peer goes on, since no client

@@ -16,6 +16,7 @@ type naming interface {
 	open(b *borrow, pool *rules.Pool)        // opens a borrow's name
 	restore(pool *rules.Pool)                // ends the closing of an idle pool
 	reviewTerms(b *borrow, pool *rules.Pool) // decides about a borrow whose name is open under other terms
+	setLimitOf(t *rules.Ticket)              // gives a semaphore the limit that the first ticket of its line asks for
 }
 
 // borrow is the work to grant one lease: for the callers of one request, or for an enqueued
@@ -73,6 +74,7 @@ type wish struct {
 	ttl                   time.Duration
 	label, owner          string
 	terms                 entry.Terms // of a named pool
+	anyLimit              bool        // it waits while the pool has another limit
 }
 
 // claim is a borrow's latest claim.
@@ -83,7 +85,7 @@ type claim struct {
 
 // borrow begins a borrow for a call, or lets it share the one that this peer has begun for its
 // request key.
-func (p *pools) borrow(c *call, pool entry.Hash, w wish, wait time.Duration) {
+func (p *pools) borrow(c *call, pool entry.Hash, w *wish, wait time.Duration) {
 	ps := p.of(pool)
 	switch b := ps.requests[w.request]; {
 	case w.request.IsZero():
@@ -92,19 +94,19 @@ func (p *pools) borrow(c *call, pool entry.Hash, w wish, wait time.Duration) {
 		b = p.start(ps, w)
 		put(&ps.requests, w.request, b)
 		b.add(c, nil, wait)
-	case b.differs(&w):
+	case b.differs(w):
 		p.refuseReused(c, pool, w, wait)
 	default:
-		if b.add(c, &w, wait); wait > 0 {
+		if b.add(c, w, wait); wait > 0 {
 			b.takePlace() // the peer that has it may have died since
 		}
 	}
 }
 
 // start begins a borrow in its pool's queue, to which a caller is to be added.
-func (p *pools) start(ps *poolState, w wish) *borrow {
+func (p *pools) start(ps *poolState, w *wish) *borrow {
 	p.lastBorrow++
-	b := &borrow{p: p, pool: ps, wish: w, number: p.lastBorrow, index: len(p.listed)}
+	b := &borrow{p: p, pool: ps, wish: *w, number: p.lastBorrow, index: len(p.listed)}
 	ps.users++
 	p.listed = append(p.listed, b)
 	b.enlist()
@@ -326,6 +328,15 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 		b.sendClaim(position, b.generation)
 	case ok:
 		return false
+	case b.mayJoin(pool):
+		b.join(pool)
+	}
+	return true
+}
+
+// mayJoin reports whether a borrow joins the line now. Otherwise it is refused, or served again later.
+func (b *borrow) mayJoin(pool *rules.Pool) bool {
+	switch {
 	case !b.joins(): // reviewRefusals refuses it
 	case b.overWaiters(pool) && b.p.view().DropPlace(pool, b.waiter(), b.p.now()):
 		b.pool.markLater()
@@ -335,9 +346,9 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 		b.pool.markLater()
 	case !b.p.isPresent(): // this peer has no presence to hold a ticket
 	default:
-		b.join(pool)
+		return true
 	}
-	return true
+	return false
 }
 
 func (b *borrow) choose(pool *rules.Pool) (position int, ok bool) {

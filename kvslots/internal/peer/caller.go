@@ -123,7 +123,7 @@ func (a *caller) end(answer Answer, place int32) {
 func (a *caller) again() {
 	a.of.p.disarm(&a.expiry)
 	a.onQuit(nil)
-	a.of.p.borrow(a.call, a.of.pool.id, *a.wish, max(0, a.ends.Sub(a.of.p.now())))
+	a.of.p.borrow(a.call, a.of.pool.id, a.wish, max(0, a.ends.Sub(a.of.p.now())))
 }
 
 // reviewRefusals decides about the callers whose wait is over, in order.
@@ -150,7 +150,7 @@ func (a *caller) review(pool *rules.Pool) {
 	switch waits, err := b.obstacle(pool); {
 	case b.phase == arrived && (waits || err != nil || pool.Closing() || !pool.Exists()): // serve refuses it, or goes on
 		return
-	case err != nil:
+	case err != nil && !(err == ErrLimitMismatch && b.phase == waiting): // it waits for its limit
 		a.quit(err)
 		return
 	}
@@ -158,7 +158,7 @@ func (a *caller) review(pool *rules.Pool) {
 		a.refuseBy = b.p.now().Add(refuseGrace)
 	}
 	b.confirmed = !slices.ContainsFunc(b.callers, func(o *caller) bool { return !o.current })
-	if pool.Full() && !pool.InDoubt(b.p.now()) || b.p.now() >= a.refuseBy && b.pool.mayChoose() && b.isShort(pool) {
+	if (pool.Full() || pool.Blocked()) && !pool.InDoubt(b.p.now()) || b.p.now() >= a.refuseBy && b.pool.mayChoose() && b.isShort(pool) {
 		a.quit(ErrNoSlot)
 	} else {
 		b.pool.markLater()

@@ -48,7 +48,7 @@ func (b *borrow) sendClaim(position int, generation uint64) {
 	number, lease, nonce := b.nextLease()
 	w := b.pool.take(position, entry.SlotValue{
 		Lease: lease, Session: b.session, Ticket: b.ticket.place, Generation: generation, TTL: entry.Span(b.ttl), Label: b.label,
-		Owner: b.owner, Nonce: nonce, Unseen: b.enqueued(), Origin: b.origin, Request: b.request,
+		Owner: b.owner, Nonce: nonce, Unseen: b.enqueued(), Origin: b.origin, Request: b.request, Limit: b.terms.Asked(),
 	}, b.claimSettled)
 	b.claim = claim{number, w}
 	b.charge(w)

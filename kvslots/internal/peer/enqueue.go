@@ -24,7 +24,7 @@ func (p *pools) enqueue(c *call, r Enqueue) {
 		case s == nil && t != nil && t.Stands():
 			c.answer(r.repeated(t.Value.Request, t.Value.TTL))
 		default:
-			b := p.start(p.of(r.Pool), wish{
+			b := p.start(p.of(r.Pool), &wish{
 				lease: r.Lease, ttl: r.TTL, session: r.Session, nonce: r.Nonce, terms: r.terms(), request: r.Request,
 				label: r.Label,
 			})

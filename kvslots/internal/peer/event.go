@@ -123,6 +123,7 @@ func (w *watch) after(e *entry.Entry) {
 	}
 	for i := range s.leases {
 		if l := &s.leases[i]; !l.of.Live() || l.of.Fence != l.event.Fence {
+			l.event.By = e.By
 			w.event(e, ended, l.event)
 		}
 	}
@@ -162,9 +163,10 @@ func (w *watch) tellConfig(e *entry.Entry, pool *rules.Pool) (deleted bool) {
 	if is {
 		after = pool.Config
 	}
+	same := before.Generation == after.Generation
 	switch named := before.Named() || after.Named(); {
-	case was && is && (!slices.Equal(before.Out, after.Out) || !named && (before.Count != after.Count || before.Title != after.Title)):
-		w.event(e, Changed, about(pool, Event{}))
+	case is && (was || named) && (!slices.Equal(before.Out, after.Out) || same && (before.Count != after.Count || before.Title != after.Title)):
+		w.event(e, Changed, about(pool, Event{By: after.By}))
 	case named || was == is:
 	case is:
 		w.event(e, Registered, about(pool, Event{}))

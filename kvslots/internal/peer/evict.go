@@ -9,7 +9,7 @@ func (p *leases) evict(c *call, r Evict) {
 		switch s := pool.Slot(r.Position); {
 		case s != nil && s.Live() && s.Fence == r.Fence:
 			h := Held{Pool: r.Pool, Lease: s.Value.Lease, Fence: s.Fence}
-			h.end(p, c, entry.Evicted, &PoolDetail{PoolStats: statsOf(pool, p.now()), Holders: []HolderStats{holderOf(s, p.now())}})
+			h.end(p, c, entry.Mark{Cause: entry.Evicted, By: r.By}, &PoolDetail{PoolStats: statsOf(pool, p.now()), Holders: []HolderStats{holderOf(s, p.now())}})
 		case !current:
 			return false
 		case !pool.Exists():

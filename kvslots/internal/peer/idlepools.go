@@ -57,7 +57,7 @@ func (n *names) restore(pool *rules.Pool) {
 
 func (n *names) setClosing(pool *rules.Pool, closing bool) {
 	value := pool.Config
-	value.Closing = closing
+	value.Closing, value.By = closing, ""
 	n.writeConfig(n.config(pool.ID, value), func() {})
 }
 

@@ -20,6 +20,10 @@ func (ps *poolState) serveLine(pool *rules.Pool) {
 			b.lookForSlot()
 			continue
 		}
+		if !t.Fits() {
+			ps.p.names.setLimitOf(t)
+			return
+		}
 		position, ok := pool.Choose(t, ps.p.inFlight(ps.id))
 		switch {
 		case !ok || !ps.mayTake(pool.Slot(position), position):
@@ -44,7 +48,7 @@ func (ps *poolState) claimFor(t *rules.Ticket, position int) {
 	ps.users++
 	ps.take(position, entry.SlotValue{
 		Lease: v.Lease, Session: t.Key.Session, Ticket: t.Place, Generation: v.Generation, TTL: v.TTL, Label: v.Label, Nonce: v.Nonce,
-		Unseen: true, Request: v.Request,
+		Unseen: true, Request: v.Request, Limit: v.Limit,
 	}, ps.ticketServed)
 }
 

@@ -8,7 +8,8 @@ import (
 // Named pools are opened by their first borrow: it writes the configuration, with a
 // new random generation, and sends the claim of slot 0 right behind. If another
 // configuration is written first, the claim is void, since no pool has its generation.
-// A borrow under other terms first closes the name, if that is idle.
+// A borrow under other terms first closes the name, if that is idle. One that asks for another limit
+// may also wait in the line: see setLimitOf.
 
 // names opens and closes pools: it implements naming.
 type names struct {
@@ -30,15 +31,20 @@ func (n *names) open(b *borrow, pool *rules.Pool) {
 	switch {
 	case n.setsConfig(ps.id):
 		ps.markLater()
-	case pool.Exists() && pool.InUseOrWaited():
+	case pool.Exists() && pool.Busy():
 		n.restore(pool)
 	case s != nil && s.Taken:
 		ps.sweep(s)
 	default:
-		generation := n.randomNumber()
-		_, origin := b.holders()
-		n.writeConfig(n.config(ps.id, entry.ConfigValue{Count: b.terms.Limit, Generation: generation, Origin: origin, Terms: b.terms}), func() {})
-		b.sendClaim(0, generation)
+		value := entry.ConfigValue{Count: b.terms.Limit, Generation: n.randomNumber(), Terms: b.terms}
+		_, value.Origin = b.holders()
+		if paused, is := pool.OutOfService(); is {
+			value = value.WithOut(paused, pool.Config.OutOrigin)
+		}
+		n.writeConfig(n.config(ps.id, value), func() {})
+		if !value.Paused() {
+			b.sendClaim(0, value.Generation)
+		}
 	}
 }
 
@@ -56,10 +62,16 @@ func (n *names) reviewTerms(b *borrow, pool *rules.Pool) {
 		ps.markLater()
 	case pool.InDoubt(n.now()) && n.now() < b.refuseBy:
 		ps.markLater()
-	case pool.InUseOrWaited() && pool.Closing():
+	case pool.Busy() && pool.Closing():
 		n.restore(pool)
-	case pool.InUseOrWaited(), !pool.Closing() && b.closedAt != 0 && b.closedAt != latest:
+	case pool.Busy() && b.anyLimit && b.joins() && pool.Terms().Asked() != 0 && b.terms.Asked() != 0:
+		if b.mayJoin(pool) {
+			b.join(pool)
+		}
+	case pool.Busy(), !pool.Closing() && b.closedAt != 0 && b.closedAt != latest:
 		b.finish(Answer{Err: ErrLimitMismatch})
+	case pool.Paused(): // no claim is good, as while it is being closed
+		n.open(b, pool)
 	case !ps.mayChoose() || !n.isPresent():
 		ps.markLater()
 	case !pool.Closing():
@@ -70,5 +82,18 @@ func (n *names) reviewTerms(b *borrow, pool *rules.Pool) {
 		if n.open(b, pool); b.phase == arrived {
 			ps.markLater()
 		}
+	}
+}
+
+// setLimitOf gives a semaphore of which no slot is live the limit that the first ticket of its line asks
+// for. It closes the semaphore before, so that its view shows all claims under the limit before.
+func (n *names) setLimitOf(t *rules.Ticket) {
+	pool := t.Pool
+	switch {
+	case n.setsConfig(pool.ID):
+	case !pool.Closing():
+		n.setClosing(pool, true)
+	default:
+		n.writeConfig(n.config(pool.ID, pool.Config.WithLimit(int(t.Value.Limit))), func() {})
 	}
 }

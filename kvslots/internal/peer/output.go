@@ -208,6 +208,7 @@ type Event struct {
 	Position int           // of Granted and of the ends of a lease
 	Fence    uint64        // of the same
 	Label    string        // of the holder, the waiter or the session
+	By       string        // LeaseEvicted, Changed: the name of the operator
 	Took     time.Duration // Granted, Left: how long it has waited; an end of a lease: how long it was held
 }
 

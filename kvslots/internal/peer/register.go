@@ -48,7 +48,7 @@ func (r Register) write(p *registry, c *call) {
 	if pool := p.view().Pool(r.Pool); pool.Exists() {
 		value = pool.Config
 	}
-	value.Closing = false
+	value.Closing, value.By = false, ""
 	if !r.repeats(p.view().Pool(r.Pool)) {
 		r.ask(&value)
 	}

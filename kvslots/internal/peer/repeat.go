@@ -17,15 +17,15 @@ func (b *borrow) differs(w *wish) bool { return b.ttl != w.ttl || b.terms != w.t
 
 // refuseReused refuses a borrow whose request key is that of a borrow which asks for something
 // else, if that goes on, and the session lives, in a view as new as now.
-func (p *pools) refuseReused(c *call, pool entry.Hash, w wish, wait time.Duration) {
+func (p *pools) refuseReused(c *call, pool entry.Hash, w *wish, wait time.Duration) {
 	ends := p.now().Add(wait)
 	p.whenCurrent(c, func() {
 		switch b := p.of(pool).requests[w.request]; {
 		case !w.session.IsZero() && !p.view().Alive(w.session):
 			c.answer(Answer{Err: ErrSessionGone})
-		case b != nil && b.differs(&w) && w.awaits:
+		case b != nil && b.differs(w) && w.awaits:
 			c.answer(Answer{Err: ErrNotEnqueued})
-		case b != nil && b.differs(&w):
+		case b != nil && b.differs(w):
 			c.answer(Answer{Err: ErrKeyReused})
 		default:
 			p.borrow(c, pool, w, max(0, ends.Sub(p.now())))

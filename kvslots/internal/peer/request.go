@@ -17,6 +17,7 @@ type Resource struct {
 	Dialect string     // the namespace of the name, "" for the dflockd one
 	Name    string     // 1 … entry.MaxName bytes; no secret
 	Lock    bool       // true for a lock, whose limit is 1; false for a semaphore
+	Any     bool       // of Acquire with Wait: wait in line while the semaphore is in use with another limit
 	Limit   int        // 1 … entry.MaxLimit
 }
 
@@ -221,16 +222,28 @@ type Evict struct {
 	Pool     entry.Hash
 	Position int
 	Fence    uint64
+	By       string // see entry.Mark
 }
 
 // SetOut takes a position out of service, or puts it back. The pool keeps its count, and the
-// lease of the position goes on. Answer.State; ErrNoPool, ErrNoPosition, ErrMaxLocks,
+// lease of the position goes on. With WholePool and a Name it opens a name that is not in use.
+// Answer.State; ErrNoPool, ErrNoPosition, ErrMaxLocks,
 // ErrMaxLocksPerOrigin, ErrUnavailable.
 type SetOut struct {
 	Pool   entry.Hash
 	Origin entry.Hash // for which a name counts of which anything is out of service; zero: none
+	Name   string     // of a lock or a semaphore of sessions; "": it is not known
+	By     string     // see entry.ConfigValue
 	entry.Out
 	InService bool
+}
+
+// SetLimit sets the limit of a semaphore in use, 1 … entry.MaxLimit, for its leases and its line too.
+// Answer.State; ErrNoPool, ErrLimitMismatch (it is no semaphore), ErrUnavailable.
+type SetLimit struct {
+	Pool  entry.Hash
+	Limit int
+	By    string // see entry.ConfigValue
 }
 
 // Confirm is answered when a write that was sent at most confirmedFor before the request,

@@ -8,12 +8,12 @@ import (
 // end purges the slot of a lease, and answers with the detail of an eviction. If the purge is
 // written, the slot had not changed, but its pool may have been deleted before, or its session may
 // have ended. The view knows that if it was live when it applied the purge.
-func (h *Held) end(p *leases, c *call, cause entry.Cause, detail *PoolDetail) {
-	again := func() { h.end(p, c, cause, detail) }
+func (h *Held) end(p *leases, c *call, mark entry.Mark, detail *PoolDetail) {
+	again := func() { h.end(p, c, mark, detail) }
 	h.withLease(p, c, func(s *rules.Slot) {
-		ended := p.leased(s, cause)
+		ended := p.leased(s, mark.Cause)
 		m := p.purgeSlot(s)
-		if m.Cause = cause; cause == entry.NoCause {
+		if m.Cause, m.By = mark.Cause, mark.By; m.Cause == entry.NoCause {
 			m.Owner = ownerHash(s.Value.Owner)
 		}
 		p.putFor(c, m, func(w *write) {
@@ -28,7 +28,7 @@ func (h *Held) end(p *leases, c *call, cause entry.Cause, detail *PoolDetail) {
 			}
 		}, again)
 	}, func(err error) {
-		if err == ErrNotHeld && cause == entry.NoCause {
+		if err == ErrNotHeld && mark.Cause == entry.NoCause {
 			err = nil
 		}
 		c.answer(Answer{Err: err})

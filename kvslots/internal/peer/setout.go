@@ -6,7 +6,8 @@ import (
 )
 
 // setOut writes a pool's configuration, unless a view that is live and as new as the call shows
-// that it says so already, or that a cap on names forbids it.
+// that it says so already, or that a cap on names forbids it. A name that is not in use it opens as a
+// lock; the first borrow replaces the terms.
 func (p *registry) setOut(c *call, r SetOut) {
 	p.decide(c, func(current bool) bool { return r.step(p, c, current) })
 }
@@ -34,25 +35,38 @@ func (r SetOut) step(p *registry, c *call, current bool) (decided bool) {
 
 func (r SetOut) write(p *registry, c *call) {
 	pool := p.view().Pool(r.Pool)
-	w := p.putFor(c, p.config(r.Pool, r.value(pool)), func(*write) {
+	value := r.value(pool)
+	if !pool.Exists() {
+		value.Count, value.Generation, value.Origin = 1, p.randomNumber(), r.Origin
+		value.Terms = entry.Terms{Name: r.Name, Lock: true, Limit: 1}
+	}
+	w := p.putFor(c, p.config(r.Pool, value), func(*write) {
 		p.answerState(c, r.Pool, Answer{Err: ErrNoPool})
 	}, func() { p.setOut(c, r) })
 	w.charge(r.limits(p, pool))
 }
 
 func (r SetOut) value(pool *rules.Pool) entry.ConfigValue {
-	value := pool.Config.WithIn(r.Position)
-	if !r.InService {
-		value = pool.Config.WithOut(r.Out, r.Origin)
+	value := entry.ConfigValue{}
+	if pool.Exists() {
+		value = pool.Config
 	}
-	value.Closing = false
+	if r.InService {
+		value = value.WithIn(r.Position)
+	} else {
+		value = value.WithOut(r.Out, r.Origin)
+	}
+	value.Closing, value.By = false, r.By
 	return value
 }
 
 // changes reports whether something has to be written. A position that the pool no longer has
 // can only be put back.
 func (r SetOut) changes(pool *rules.Pool) bool {
-	if !pool.Exists() || r.Position >= pool.Size() && !r.InService {
+	if !pool.Exists() {
+		return r.opens()
+	}
+	if r.Position >= pool.Size() && !r.InService {
 		return false
 	}
 	out, is := pool.Config.OutAt(r.Position)
@@ -62,10 +76,13 @@ func (r SetOut) changes(pool *rules.Pool) bool {
 	return !is || out != r.Out
 }
 
+// opens reports whether the call takes a name out of service that is not in use.
+func (r SetOut) opens() bool { return r.Name != "" && !r.InService && r.Position == entry.WholePool }
+
 // limits returns the caps on names that the call may reach: a name of which anything is out of
 // service is in use, by the client that has taken it out.
 func (r SetOut) limits(p *registry, pool *rules.Pool) []limit {
-	if r.InService || !pool.Terms().Named() {
+	if r.InService || !pool.Terms().Named() && (pool.Exists() || !r.opens()) {
 		return nil
 	}
 	return p.limitsOfName(pool, r.Origin)
@@ -79,4 +96,28 @@ func (r SetOut) reached(p *registry, pool *rules.Pool) (waits bool, err error) {
 		}
 	}
 	return p.reached(r.limits(p, pool)...)
+}
+
+// setLimit writes the limit of a semaphore. Its leases stay, if they are more too; its line has the new
+// limit.
+func (p *registry) setLimit(c *call, r SetLimit) {
+	p.decide(c, func(current bool) bool {
+		pool := p.view().Pool(r.Pool)
+		terms := pool.Terms()
+		switch {
+		case terms.Asked() != 0 && terms.Limit != r.Limit:
+			value := pool.Config.WithLimit(r.Limit)
+			value.Moved, value.By = p.view().Revision, r.By
+			p.putFor(c, p.config(r.Pool, value), func(*write) {
+				p.answerState(c, r.Pool, Answer{Err: ErrNoPool})
+			}, func() { p.setLimit(c, r) })
+		case !current:
+			return false
+		case pool.Exists() && terms.Asked() == 0:
+			c.answer(Answer{Err: ErrLimitMismatch})
+		default:
+			p.answerState(c, r.Pool, Answer{Err: ErrNoPool})
+		}
+		return true
+	})
 }

@@ -182,3 +182,84 @@ func TestOutOfServiceIsInUse(t *testing.T) {
 	h.wantError(h.begin(out(pools[1], entry.WholePool, "")), peer.ErrMaxLocks)
 	h.must(out(pools[0], 0, "")) // it is in use already
 }
+
+// acquire returns a request for a semaphore, which waits if wait is not 0, for its limit too.
+func (h *harness) acquire(name string, limit int, wait time.Duration) peer.Acquire {
+	pool := entry.Terms{Name: name}.Pool()
+	resource := peer.Resource{Pool: pool, Name: name, Lock: limit == 0, Limit: max(1, limit), Any: wait > 0}
+	return peer.Acquire{Resource: resource, Lease: h.hash(), TTL: time.Hour, Wait: wait}
+}
+
+func release(a peer.Acquire, g peer.Grant) peer.Return {
+	return peer.Return{Held: peer.Held{Pool: a.Pool, Lease: a.Lease, Named: true, Lock: a.Lock, Fence: g.Fence}}
+}
+
+// A borrow that asks for another limit waits in the line for its turn: the lower one, which came first,
+// for the end of all leases under the limit before, and those behind it for it.
+func TestWaitForLimit(t *testing.T) {
+	h := newHarness(t)
+	first, second := h.acquire("builds", 4, 0), h.acquire("builds", 4, 0)
+	held := []peer.Grant{h.must(first).Grant, h.must(second).Grant}
+	h.wantError(h.begin(h.acquire("builds", 2, 0)), peer.ErrLimitMismatch)
+	h.wantError(h.begin(h.acquire("builds", 0, time.Hour)), peer.ErrLimitMismatch) // a lock is another kind
+
+	lower := h.acquire("builds", 2, time.Hour)
+	waits, behind := h.begin(lower), h.begin(h.acquire("builds", 4, time.Hour))
+	h.wantState(first.Pool, peer.State{Count: 4, InUse: 2, Waiting: 2})
+	h.wantError(h.begin(h.acquire("builds", 4, 0)), peer.ErrNoSlot) // it comes behind them
+	h.must(release(first, held[0]))
+	h.wantState(first.Pool, peer.State{Count: 4, InUse: 1, Waiting: 2})
+	h.must(release(second, held[1]))
+	g := h.granted(waits).Grant
+	h.wantState(first.Pool, peer.State{Count: 2, InUse: 1, Waiting: 1})
+	h.must(release(lower, g))
+	h.granted(behind)
+	h.wantState(first.Pool, peer.State{Count: 4, InUse: 1})
+}
+
+// What waits for its limit is refused when its wait is over, with its place.
+func TestWaitForLimitEnds(t *testing.T) {
+	h := newHarness(t)
+	h.must(h.acquire("builds", 4, 0))
+	waits := h.begin(h.acquire("builds", 2, 10*time.Second))
+	h.pass(11 * time.Second)
+	if a := h.answers[waits]; a.Err != peer.ErrNoSlot || a.Place != 1 {
+		t.Errorf("answered %v at place %d", a.Err, a.Place)
+	}
+}
+
+// An operator changes the limit for the leases and the line too.
+func TestSetLimit(t *testing.T) {
+	h := newHarness(t)
+	first := h.acquire("builds", 1, 0)
+	h.must(first)
+	waiting := h.begin(h.acquire("builds", 1, time.Hour))
+	h.must(peer.SetLimit{Pool: first.Pool, Limit: 3})
+	h.granted(waiting)
+	h.wantState(first.Pool, peer.State{Count: 3, InUse: 2})
+	h.wantError(h.begin(h.acquire("builds", 1, 0)), peer.ErrLimitMismatch)
+	h.must(h.acquire("builds", 3, 0))
+	h.must(peer.SetLimit{Pool: first.Pool, Limit: 2}) // leases go on
+	h.wantState(first.Pool, peer.State{Count: 2, InUse: 3})
+
+	lock := h.acquire("nightly", 0, 0)
+	h.must(lock)
+	h.wantError(h.begin(peer.SetLimit{Pool: lock.Pool, Limit: 3}), peer.ErrLimitMismatch)
+	h.wantError(h.begin(peer.SetLimit{Pool: h.hash(), Limit: 3}), peer.ErrNoPool)
+}
+
+// A name that is not in use can be paused. The first borrow sets its kind and its limit, and waits.
+func TestPauseOfUnusedName(t *testing.T) {
+	h := newHarness(t)
+	a := h.acquire("builds", 4, time.Hour)
+	h.wantError(h.begin(out(a.Pool, entry.WholePool, "upgrade")), peer.ErrNoPool) // by the hash alone
+	pause := out(a.Pool, entry.WholePool, "upgrade")
+	pause.Name = "builds"
+	h.must(pause)
+	h.pass(3 * time.Minute) // it is not closed as idle
+	h.wantError(h.begin(h.acquire("builds", 4, 0)), peer.ErrNoSlot)
+	waiting := h.begin(a)
+	h.wantState(a.Pool, peer.State{Count: 4, Out: 4, Waiting: 1})
+	h.must(in(a.Pool, entry.WholePool))
+	h.granted(waiting)
+}

@@ -69,6 +69,12 @@ func (p *Pool) Count() int {
 // exist.
 func (p *Pool) Size() int { return p.inForce().Count }
 
+// OutOfService returns why the whole pool is out of service, if it is.
+func (p *Pool) OutOfService() (out entry.Out, is bool) { return p.inForce().OutAt(entry.WholePool) }
+
+// Paused reports whether the whole pool is out of service.
+func (p *Pool) Paused() bool { return p.inForce().Paused() }
+
 // Closing reports whether the pool is being closed.
 func (p *Pool) Closing() bool { return p.inForce().Closing }
 

@@ -25,7 +25,7 @@ func (p *Pool) Full() bool { return p.free() <= 0 }
 // peer can serve several borrows without waiting for each.
 func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 	free, before := p.rank(t, own)
-	if before >= free {
+	if before >= free || t != nil && !t.Fits() {
 		return 0, false
 	}
 	for position = p.nextFree(0); position < p.Count(); position = p.nextFree(position + 1) {
@@ -53,14 +53,14 @@ func (p *Pool) rank(t *Ticket, own *InFlight) (free, before int) {
 	if t != nil {
 		place, before = t.Place, 0
 	}
-	before += p.line.count(place, free-before, func(o *Ticket) bool {
-		return o.waits() && !own.Serves(o.Place)
-	})
-	return free, before
+	return free, before + p.ahead(place, free-before, own)
 }
 
 // Serves reports whether a claim in flight names the ticket of a place.
 func (f *InFlight) Serves(place uint64) bool {
+	if f == nil {
+		return false
+	}
 	for _, c := range f.Claims {
 		if c.Place == place {
 			return true

@@ -1,5 +1,7 @@
 package rules
 
+import "github.com/kvslots/kvslots/kvslots/internal/entry"
+
 // A pool is in use while a slot is live, a ticket stands or anything is out of service, and idle otherwise. Peers
 // close a pool that has been idle for a while: see package peer.
 
@@ -8,8 +10,13 @@ type IdlePools struct{ queue deadlineQueue }
 
 // InUseOrWaited reports whether a slot is live, a ticket stands, or anything is out of service,
 // which the pool has to remember.
-func (p *Pool) InUseOrWaited() bool {
-	return p.live.len() > 0 || p.WaitingUpTo(1) > 0 || len(p.inForce().Out) > 0
+func (p *Pool) InUseOrWaited() bool { return p.Busy() || p.inForce().Paused() }
+
+// Busy reports whether the pool has to keep its terms: a slot is live, a ticket stands, or a single
+// position is out of service.
+func (p *Pool) Busy() bool {
+	out := p.inForce().Out
+	return p.live.len() > 0 || p.WaitingUpTo(1) > 0 || len(out) > 1 || len(out) == 1 && out[0].Position != entry.WholePool
 }
 
 // idleQueue returns the queue that a pool belongs to, or nil if it is not idle.

@@ -207,8 +207,9 @@ var endings = map[entry.Cause]peer.EventKind{
 func tellConfig(e *entry.Entry, before, after entry.ConfigValue, add func(peer.EventKind, peer.Event)) (deleted bool) {
 	was, is := before.Generation != 0, after.Generation != 0
 	about := peer.Event{Pool: e.Key.Pool, Title: after.Title, Terms: after.Terms}
+	same := before.Generation == after.Generation
 	switch named := before.Named() || after.Named(); {
-	case was && is && (!slices.Equal(before.Out, after.Out) || !named && (before.Count != after.Count || before.Title != after.Title)):
+	case is && (was || named) && (!slices.Equal(before.Out, after.Out) || same && (before.Count != after.Count || before.Title != after.Title)):
 		add(peer.Changed, about)
 	case named || was == is:
 	case is:

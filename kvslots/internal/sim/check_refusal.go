@@ -19,6 +19,8 @@ type poolState struct {
 	at         Instant
 	config     *entry.Entry
 	size, out  int // its size, and the positions out of service without a slot
+	positions  int // single ones out of service
+	blocked    bool
 	leases     int
 	doubtful   []*claim // of the slots, which leases does not count
 	tickets    int
@@ -37,7 +39,12 @@ func needsStates(r peer.Request) bool {
 
 // state returns the pool's present state.
 func (t *truth) state(p *poolTruth) *poolState {
-	st := &poolState{at: t.s.now, config: p.config, size: p.size(), out: p.idleOut(), registered: p.registered()}
+	st := &poolState{at: t.s.now, config: p.config, size: p.size(), out: p.idleOut(), registered: p.registered(), blocked: p.blocked()}
+	for _, o := range p.config.Config.Out {
+		if o.Position != entry.WholePool {
+			st.positions++
+		}
+	}
 	for _, e := range p.slots {
 		claimed := t.claims[claimKey{e.Key, e.Fence()}]
 		switch {
@@ -74,12 +81,12 @@ func (st *poolState) lent(decided Instant) int {
 
 // full reports whether the leases and the others that may have a permit left none.
 func (st *poolState) full(decided Instant, others int) bool {
-	return st.registered && st.size-st.out <= st.lent(decided)+others
+	return st.registered && (st.blocked || st.size-st.out <= st.lent(decided)+others)
 }
 
 // usedUnderOther reports whether a name was in use under other terms.
 func (st *poolState) usedUnderOther(t entry.Terms, decided Instant) bool {
-	return st.registered && st.config.Config.Terms != t && (st.lent(decided) > 0 || st.tickets > 0 || len(st.config.Config.Out) > 0)
+	return st.registered && st.config.Config.Terms != t && (st.lent(decided) > 0 || st.tickets > 0 || st.positions > 0)
 }
 
 // checkStates fails the run if the answer to a call was right for no state that its pool had

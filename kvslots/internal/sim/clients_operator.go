@@ -10,10 +10,11 @@ import (
 // operate looks at the operator's pool, or at a name, and may end a lease that it finds, or take a
 // position out of service. What is out of service at the end stays so.
 func (o *operator) operate() {
-	pool := o.pool
+	pool, name := o.pool, ""
 	switch c := o.s.plan.Clients; {
 	case c.Session > 0 && o.chance(0.3):
-		pool = nameID("", fmt.Sprintf("name %d", o.rng.IntN(c.Names)))
+		name = fmt.Sprintf("name %d", o.rng.IntN(c.Names))
+		pool = nameID("", name)
 	case c.Owned > 0 && o.chance(0.3):
 		pool = nameID(ownedDialect, fmt.Sprintf("lock %d", o.rng.IntN(c.OwnedNames)))
 	}
@@ -22,7 +23,7 @@ func (o *operator) operate() {
 	case 0:
 		o.ask(peer.ReadPools{Order: peer.Order(o.rng.IntN(4)), Max: 1000}, next)
 	case 1, 2, 3:
-		r := peer.SetOut{Pool: pool, Out: entry.Out{Position: o.rng.IntN(o.s.plan.Clients.Count+1) - 1, Reason: "broken"}}
+		r := peer.SetOut{Pool: pool, Name: name, Out: entry.Out{Position: o.rng.IntN(o.s.plan.Clients.Count+1) - 1, Reason: "broken"}}
 		r.InService, r.Origin = o.chance(0.6), origin(uint64(r.Position+1)%3)
 		o.askUntilKnown(r, next)
 	default:

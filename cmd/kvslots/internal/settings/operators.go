@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/kvslots"
 )
 
 // TokensFileFlag is the name of the flag of a file with the tokens of operators.
@@ -60,6 +61,9 @@ func parseOperators(flag, content string) (all []gateway.Token, err error) {
 		}
 		if len(words) != 3 || words[1] != "read" && words[1] != "admin" || checkToken("", words[2]) != nil {
 			return nil, Usagef("--%s: line %d must be NAME read TOKEN, or NAME admin TOKEN; a token is 1 to %d ASCII characters", flag, number, maxToken)
+		}
+		if o := new(kvslots.Options); kvslots.WithOperator(words[0])(o) != nil {
+			return nil, Usagef("--%s: line %d: a name is up to %d ASCII characters without quotes and backslashes", flag, number, kvslots.MaxLabel)
 		}
 		for _, other := range all {
 			if other.Name == words[0] || other.Token == words[2] {

@@ -445,9 +445,9 @@ func TestPlaceHeader(t *testing.T) {
 	}
 }
 
-// To read one pool costs what the pool holds: among 5,000 pools, no more than alone.
+// To read one pool costs what the pool holds: among 1,000 pools, no more than alone.
 func TestCostOfOnePool(t *testing.T) {
-	const others = 5000
+	const others = 1000
 	g := openOperated(t, nil)
 	pool := uuid.New()
 	g.ask(t, 200, nil, "PUT", "/l/"+pool.String(), `{"count":10}`)

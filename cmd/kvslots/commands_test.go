@@ -291,23 +291,27 @@ func TestCommandsWithoutAGateway(t *testing.T) {
 
 // The error of a request does not contain the pool, although the URL does.
 func TestCommandsKeepSecrets(t *testing.T) {
-	lease := uuid.NewString()
+	t.Parallel() // a return is repeated for seconds
+	lease, server := uuid.NewString(), "http://"+closedPort(t)
 	for _, args := range [][]string{
 		{"register", pool, "--count", "1"}, {"inspect", pool}, {"delete", pool}, {"watch", pool},
 		{"borrow", pool}, {"return", pool, lease}, {"run", pool, "--", "true"},
 	} {
-		split := append([]string{args[0], args[1], "--server", "http://" + closedPort(t)}, args[2:]...)
-		want := exitFailed
-		if args[0] == "borrow" || args[0] == "run" {
-			want = exitNoGateway
-		}
-		code, stdout, stderr := call(t, noEnv, split...)
-		if code != want || stdout != evaluated(args[0], want) || !strings.Contains(stderr, "connection refused") {
-			t.Errorf("%s: exit code %d, stdout %q, stderr %q", args[0], code, stdout, stderr)
-		}
-		if strings.Contains(stderr, pool) || strings.Contains(stderr, lease) {
-			t.Errorf("%s: %s", args[0], stderr)
-		}
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			split := append([]string{args[0], args[1], "--server", server}, args[2:]...)
+			want := exitFailed
+			if args[0] == "borrow" || args[0] == "run" {
+				want = exitNoGateway
+			}
+			code, stdout, stderr := call(t, noEnv, split...)
+			if code != want || stdout != evaluated(args[0], want) || !strings.Contains(stderr, "connection refused") {
+				t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+			}
+			if strings.Contains(stderr, pool) || strings.Contains(stderr, lease) {
+				t.Error(stderr)
+			}
+		})
 	}
 }
 

@@ -24,8 +24,10 @@ func TestOutputIsSearched(t *testing.T) {
 			return nil
 		}
 		text, isTest := readDocument(t, name), strings.HasSuffix(name, "_test.go")
-		if found := printing.FindString(text); !isTest && found != "" && !mayPrint[name] {
-			t.Errorf("%s uses %s", name, found)
+		if !isTest && !mayPrint[name] {
+			if found := printing.FindString(text); found != "" {
+				t.Errorf("%s uses %s", name, found)
+			}
 		}
 		logs[path.Dir(name)] = logs[path.Dir(name)] || !isTest && strings.Contains(text, "*slog.Logger")
 		searches[path.Dir(name)] = searches[path.Dir(name)] || isTest && strings.Contains(text, "logtest.NoSecrets(m)")
@@ -37,6 +39,9 @@ func TestOutputIsSearched(t *testing.T) {
 			t.Errorf("%s starts a server, and does not search its data directory", name)
 		}
 		for line := range strings.Lines(text) {
+			if !strings.Contains(line, "log.") && !strings.Contains(line, "Config{") {
+				continue
+			}
 			if ownLogger.MatchString(line) && !strings.Contains(line, "logtest.") || unsearched.MatchString(line) && !strings.Contains(line, "Logger") {
 				t.Errorf("%s: the log is not searched: %s", name, line)
 			}

@@ -139,6 +139,7 @@ func TestGoldenCall(t *testing.T) {
 }
 
 func TestGoldenBlock(t *testing.T) {
+	t.Parallel() // waits for seconds
 	d := goldenGateway(t)
 	request := example(t, "block_request")
 	a := d.post(t, encode(t, request))

@@ -28,6 +28,7 @@ func closedURL(t *testing.T) string {
 
 // An error without an answer is retryable, and does not contain the pool's id.
 func TestUnanswered(t *testing.T) {
+	t.Parallel() // waits for seconds
 	pool := uuid.New()
 	for name, url := range map[string]string{
 		"nats": kvslotstest.Start(t, "").ClientURL(),

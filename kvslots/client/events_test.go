@@ -148,6 +148,7 @@ func TestWatchGoesOn(t *testing.T) {
 
 // A gateway that is none can fill no client's memory: by an answer, or by events without an ID.
 func TestAnswersAreBounded(t *testing.T) {
+	t.Parallel() // waits for seconds
 	var sent atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		line := []byte(strings.Repeat("x", 1<<10) + "\n")

@@ -276,7 +276,7 @@ func (r *restartable) waitFollowed(t *testing.T, n int) {
 func TestFollowAcrossARestart(t *testing.T) {
 	r := serveRestartable(t)
 	c := dial(t, r.srv.ClientURL())
-	session, err := kvslots.NewSession(t.Context(), c)
+	session, err := kvslots.NewSession(t.Context(), c, kvslots.WithIdle(10*time.Minute)) // or the lock takes a second one
 	kvslotstest.Must(t, err)
 	defer session.Close(context.Background())
 	m := lockedIn(t, session, "a")
@@ -296,6 +296,7 @@ func TestFollowAcrossARestart(t *testing.T) {
 
 // Without a gateway, and with one that refuses, a client asks again after pauses that grow.
 func TestFollowRestsAfterRefusals(t *testing.T) {
+	t.Parallel() // waits for seconds
 	srv := kvslotstest.Start(t, "")
 	var mu sync.Mutex
 	var asked []time.Time

@@ -87,6 +87,7 @@ func (f *fakeGateway) client(t *testing.T) *client.Client {
 // A request is repeated with its key until the wait is over: in the same place in line, for a
 // gateway that knows keys.
 func TestBorrowAsksAgain(t *testing.T) {
+	t.Parallel() // waits for seconds
 	const long = 10 * time.Minute
 	for _, c := range []struct {
 		name    string
@@ -170,6 +171,7 @@ func TestBorrowDoesNotLeaveWithoutAnAnswer(t *testing.T) {
 
 // A wait goes on when the gateway's longest wait is over.
 func TestWaitsLongerThanTheGateway(t *testing.T) {
+	t.Parallel() // waits for seconds
 	g := serveStore(t, kvslots.Config{MaxWait: time.Second})
 	for name, c := range map[string]*client.Client{"nats": g.overNATS(t), "http": g.overHTTP(t)} {
 		t.Run(name, func(t *testing.T) {

@@ -43,6 +43,7 @@ func TestServersInTurn(t *testing.T) {
 
 // A server that accepts connections and never answers takes no more than its share of the time.
 func TestServerIsSilent(t *testing.T) {
+	t.Parallel() // waits for seconds
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	kvslotstest.Must(t, err)
 	defer ln.Close()

@@ -75,8 +75,8 @@ func arrive(ctx context.Context, t testing.TB, peers []*Store, at int, session s
 // awaiting returns how many sessions are in Wait for r at a peer.
 func awaiting(s *Store, r Resource) (n int) {
 	_, pool, _ := strings.Cut(remains(s), fmt.Sprintf("pool %s:", r.hash()))
-	_, awaits, _ := strings.Cut(pool, " awaits ")
-	_, _ = fmt.Sscan(awaits, &n) // 0 if the peer does nothing for r
+	_, users, _ := strings.Cut(pool, " users ")
+	_, _ = fmt.Sscan(users, &n) // 0 if the peer does nothing for r
 	return n
 }
 

@@ -18,6 +18,7 @@ type awaited struct {
 	place uint64 // of the ticket that it found first; 0: none
 	mark  uint64 // the author of the write that told of its slot; 0: none
 	knew  bool   // a caller had been told of the slot before that
+	left  bool   // it has taken the ticket out of the line
 	why   error  // why it ends without a slot; nil while it waits
 }
 
@@ -39,12 +40,13 @@ func (b *borrow) attend() {
 		if t.Value.Spent {
 			b.why = ErrLeaseExpired
 		}
+		b.left = true
 		b.drop(t.Key, t.Revision)
 	case s != nil && (!s.Serves(t) || gone && !b.told(s)): // no caller was told of it
 		b.drop(rules.SlotKey(pool.ID, s.Position), s.Revision)
 	case s != nil && !gone:
 		b.resume(pool, s)
-	case t == nil && (gone || b.why != nil && b.place != 0):
+	case t == nil && (gone || b.left):
 		b.finish(Answer{Err: b.why})
 	case t == nil:
 		b.finish(Answer{Err: ErrNotEnqueued})

@@ -122,15 +122,28 @@ func (s *states) add() {
 	}
 }
 
+// print describes the directory.
 func (s *states) print() string {
+	return describeTree(s.from, func(name string, size int64) bool {
+		return s.every || strings.HasPrefix(name, "meta.") || isBlock(name) && size < 30
+	})
+}
+
+// describeTree describes the files below a directory: which of them are one file with several
+// names, and the contents of those for which reads returns true.
+func describeTree(dir string, reads func(name string, size int64) bool) string {
 	var print bytes.Buffer
-	_ = filepath.WalkDir(s.from, func(path string, entry fs.DirEntry, err error) error {
+	numbers := map[uint64]int{} // of inodes
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return nil
 		}
 		if info, err := entry.Info(); err == nil {
-			fmt.Fprintln(&print, path, inode(info))
-			if name := entry.Name(); info.Mode().IsRegular() && (s.every || strings.HasPrefix(name, "meta.") || isBlock(name) && info.Size() < 30) {
+			if _, known := numbers[inode(info)]; !known {
+				numbers[inode(info)] = len(numbers)
+			}
+			fmt.Fprintln(&print, path[len(dir):], numbers[inode(info)])
+			if info.Mode().IsRegular() && reads(entry.Name(), info.Size()) {
 				content, _ := os.ReadFile(path)
 				print.Write(content)
 			}
@@ -217,11 +230,16 @@ func TestEveryStateStarts(t *testing.T) {
 				t.Fatal("the traced process failed")
 			}
 			t.Logf("%d states", len(s.all))
-			checked := 0
+			checked, seen := 0, map[string]bool{}
 			var starts sync.WaitGroup
 			places := make(chan struct{}, 8) // a start waits for the disk most of the time
 			for i, state := range s.all {
 				for _, dir := range append(torn(t, state), state) {
+					same := describeTree(dir, func(string, int64) bool { return true })
+					if seen[same] {
+						continue
+					}
+					seen[same] = true
 					places <- struct{}{}
 					checked++
 					starts.Go(func() {

@@ -16,7 +16,7 @@ RELEASE   = bin/release
 PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 IMAGE    ?= kvslots:$(VERSION)
 
-.PHONY: run build man release image test test-browser race check soak bench bench-others benchmarks fuzz
+.PHONY: run build man release image test test-browser race check soak bench bench-others bench-clients benchmarks fuzz
 
 run: ## serve on 127.0.0.1:8080, data in ./kvslots-data
 	$(GO) run ./cmd/kvslots serve
@@ -88,6 +88,9 @@ bench: ## measure, about 5 minutes: a table, and a line a target; plots in bench
 bench-others: ## other lock servers alone, beside the library and HTTP; says which are missing
 	@$(GO) run -C bench/compare . --status
 	$(GO) run -C bench/compare . --workload pairs --clients 1,64 --transport library,http --sync always
+
+bench-clients: ## the processor time of a borrow and a return in each client, beside the HTTP client alone
+	KVSLOTS_COST=1 $(GO) test -count=1 -p 1 -v -run 'Cost|TestClient' ./kvslots/client/promisestest ./kvslots/client/python ./kvslots/client/typescript | grep ' µs '
 
 benchmarks: ## Go's own benchmarks, with their allocations
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -10,6 +10,7 @@ type call struct {
 	Wait   int     `json:"wait"`
 	Cancel float64 `json:"cancel"`
 	Lookup float64 `json:"lookup"`
+	Pairs  int     `json:"pairs"`
 }
 
 // outcome is a line of a driver.
@@ -18,6 +19,7 @@ type outcome struct {
 	Took     float64 `json:"took"`
 	Back     string  `json:"back"`
 	BackTook float64 `json:"back_took"`
+	CPU      float64 `json:"cpu"`
 }
 
 // promise is a case: a call, what the proxy does, and what the client promises then.

@@ -36,16 +36,7 @@ const leftTime = 8 * time.Second
 // Check drives a driver through the cases, in front of a gateway of its own, and logs a table. It starts the
 // driver's command, which must not be started.
 func Check(t *testing.T, driver *exec.Cmd) {
-	store := kvslotstest.New(t)
-	lending := gateway.NewLending()
-	web := httptest.NewServer(gateway.New(gateway.Config{
-		Store: store, Lending: lending, Logger: logtest.Logger(),
-		Dialects: []gateway.Dialect{
-			library.New(store, lending, logtest.Logger()),
-			dflockd.New(store, dflockd.Config{Lending: lending, Turns: gateway.NewTurns()}),
-		},
-	}).Handler())
-	t.Cleanup(web.Close)
+	store, gateway := startGateway(t)
 	ask := start(t, driver)
 	var table strings.Builder
 	columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -60,7 +51,7 @@ func Check(t *testing.T, driver *exec.Cmd) {
 			if p.taken {
 				hold(t, store, pool)
 			}
-			c := call{URL: startProxy(t, web.URL, p.faults), Do: p.do, Pool: pool.String(), Name: "x", TTL: 60, Wait: p.wait, Cancel: p.cancel, Lookup: p.lookup}
+			c := call{URL: startProxy(t, gateway, p.faults), Do: p.do, Pool: pool.String(), Name: "x", TTL: 60, Wait: p.wait, Cancel: p.cancel, Lookup: p.lookup}
 			if p.lookup > 0 {
 				c.URL = strings.Replace(c.URL, "127.0.0.1", slowHost, 1)
 			}
@@ -77,6 +68,21 @@ func Check(t *testing.T, driver *exec.Cmd) {
 	}
 	_ = columns.Flush()
 	t.Log("\n" + table.String())
+}
+
+// startGateway starts a gateway on a store, and returns its URL.
+func startGateway(t *testing.T) (store *kvslots.Store, url string) {
+	store = kvslotstest.New(t)
+	lending := gateway.NewLending()
+	web := httptest.NewServer(gateway.New(gateway.Config{
+		Store: store, Lending: lending, Logger: logtest.Logger(),
+		Dialects: []gateway.Dialect{
+			library.New(store, lending, logtest.Logger()),
+			dflockd.New(store, dflockd.Config{Lending: lending, Turns: gateway.NewTurns()}),
+		},
+	}).Handler())
+	t.Cleanup(web.Close)
+	return store, web.URL
 }
 
 // start starts a driver. It returns a function that passes it a call.

@@ -20,6 +20,10 @@
 //	lookup    seconds that each look-up of the host's name takes in this call, which has the address 127.0.0.1;
 //	          the driver sees to that; 0: names are looked up as always
 //
+// Cost drives it with two more calls: "pairs" borrows and returns as often as pairs says, and "raw pairs" does so with the
+// HTTP client of the language alone, on one connection: POST /l/POOL/borrow with {"ttl":60,"wait":0}, then
+// POST /l/POOL/return with {"lease":…}. The outcome has the processor time of the program in seconds, cpu.
+//
 // The fields of an outcome:
 //
 //	outcome   "granted"; "taken": no slot was free in time; "unavailable": no gateway has answered, or one

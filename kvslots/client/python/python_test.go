@@ -126,11 +126,24 @@ func TestPromises(t *testing.T) {
 	for _, flag := range []string{"--threads", "--asyncio"} {
 		t.Run(strings.TrimLeft(flag, "-"), func(t *testing.T) {
 			t.Parallel()
-			driver := exec.Command(interpreter, "-W", "error", "-m", "tests.driver", flag)
-			driver.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=src")
-			promisestest.Check(t, driver)
+			promisestest.Check(t, driver(interpreter, "-W", "error", "-m", "tests.driver", flag))
 		})
 	}
+}
+
+func TestCost(t *testing.T) {
+	interpreter := python(t)
+	for _, flag := range []string{"--threads", "--asyncio"} {
+		t.Run(strings.TrimLeft(flag, "-"), func(t *testing.T) {
+			promisestest.Cost(t, driver(interpreter, "-m", "tests.driver", flag))
+		})
+	}
+}
+
+func driver(interpreter string, args ...string) *exec.Cmd {
+	driver := exec.Command(interpreter, args...)
+	driver.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=src")
+	return driver
 }
 
 // TestInstall builds the sdist and the wheel without a network, as a release would, installs the

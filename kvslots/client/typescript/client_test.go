@@ -59,6 +59,10 @@ func TestClient(t *testing.T) {
 		"KVSLOTS_URL=" + url, "KVSLOTS_GATEWAYS=" + gateways.serve(), "KVSLOTS_OPENAPI=" + description,
 		"KVSLOTS_CERT=" + certificate, "KVSLOTS_KEY=" + key,
 	}
+	if os.Getenv("KVSLOTS_COST") != "" {
+		t.Run("cost", func(t *testing.T) { promisestest.Cost(t, command(dir, nil, "node", "test/out/driver.js")) })
+		return
+	}
 	t.Run("suite", func(t *testing.T) {
 		t.Parallel()
 		t.Log(run(t, dir, env, "npm", "test", "--silent"))

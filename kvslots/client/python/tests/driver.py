@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import signal
 import socket
 import sys
 import time
+import urllib.parse
+from collections.abc import Callable
 from typing import Any
 
 import kvslots
@@ -91,6 +94,42 @@ async def perform_with_asyncio(call: dict[str, Any]) -> dict[str, Any]:
     return answer("granted", granted - begin, given_back(released), time.monotonic() - granted)
 
 
+def measure(call: dict[str, Any]) -> dict[str, Any]:
+    pair = raw_pair(call) if call["do"] == "raw pairs" else client_pair(call)
+    begin = time.process_time()
+    for _ in range(call["pairs"]):
+        pair()
+    return {"outcome": "granted", "cpu": time.process_time() - begin}
+
+
+def client_pair(call: dict[str, Any]) -> Callable[[], object]:
+    pool = kvslots.Client(call["url"]).pool(call["pool"])
+    return lambda: pool.borrow(wait=0).acquire().release()
+
+
+def raw_pair(call: dict[str, Any]) -> Callable[[], object]:
+    connection = http.client.HTTPConnection(urllib.parse.urlsplit(call["url"]).netloc)
+
+    def post(operation: str, body: object) -> Any:
+        path = f"/l/{call['pool']}/{operation}"
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        return json.loads(connection.getresponse().read())
+
+    return lambda: post("return", {"lease": post("borrow", {"ttl": 60, "wait": 0})["lease"]})
+
+
+async def measure_with_asyncio(call: dict[str, Any]) -> dict[str, Any]:
+    if call["do"] == "raw pairs":
+        return measure(call)
+    async with kvslots.AsyncClient(call["url"]) as client:
+        pool = client.pool(call["pool"])
+        begin = time.process_time()
+        for _ in range(call["pairs"]):
+            lease = await pool.borrow(wait=0).acquire()
+            await lease.release()
+        return {"outcome": "granted", "cpu": time.process_time() - begin}
+
+
 def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
@@ -101,7 +140,10 @@ def main() -> None:
     for line in sys.stdin:
         call = json.loads(line)
         look_up_slowly(call.get("lookup") or 0)
-        result = asyncio.run(perform_with_asyncio(call)) if with_asyncio else perform(call)
+        if call.get("pairs"):
+            result = asyncio.run(measure_with_asyncio(call)) if with_asyncio else measure(call)
+        else:
+            result = asyncio.run(perform_with_asyncio(call)) if with_asyncio else perform(call)
         print(json.dumps(result), flush=True)
 
 

@@ -5,13 +5,14 @@ import { Client, NoSlotError, RefusedError, UnreachableError, type Lease } from 
 
 interface Call {
   url: string;
-  do: "borrow" | "lock";
+  do: "borrow" | "lock" | "pairs" | "raw pairs";
   pool: string;
   name: string;
   ttl: number;
   wait: number;
   cancel?: number;
   lookup?: number;
+  pairs?: number;
 }
 
 const seconds = (since: number): number => (performance.now() - since) / 1000;
@@ -22,6 +23,22 @@ function outcomeOf(error: unknown, signal: AbortSignal | undefined): string {
   if (error instanceof UnreachableError) return error.permanent ? "foreign" : "unavailable";
   if (error instanceof RefusedError && [429, 502, 503, 504].includes(error.status)) return "unavailable";
   return String(error);
+}
+
+async function measure({ url, pool, pairs, ...call }: Call): Promise<object> {
+  const post = async (operation: string, body: object): Promise<{ lease: string }> => {
+    const headers = { "Content-Type": "application/json" };
+    const answer = await fetch(`${url}/l/${pool}/${operation}`, { method: "POST", headers, body: JSON.stringify(body) });
+    return (await answer.json()) as { lease: string };
+  };
+  const slots = new Client(url).pool(pool);
+  const pair = call.do === "pairs"
+    ? async () => (await slots.borrow({ wait: 0 })).release()
+    : async () => post("return", { lease: (await post("borrow", { ttl: 60, wait: 0 })).lease });
+  const begin = process.cpuUsage();
+  for (let i = 0; i < pairs!; i++) await pair();
+  const { user, system } = process.cpuUsage(begin);
+  return { outcome: "granted", cpu: (user + system) / 1e6 };
 }
 
 const lookup = dns.lookup;
@@ -56,5 +73,5 @@ async function perform({ url, pool, name, ttl, wait, cancel, ...call }: Call): P
 for await (const line of createInterface({ input: process.stdin })) {
   const call = JSON.parse(line) as Call;
   lookUpSlowly(call.lookup ?? 0);
-  console.log(JSON.stringify(await perform(call)));
+  console.log(JSON.stringify(await (call.pairs ? measure(call) : perform(call))));
 }

@@ -37,16 +37,20 @@ func between(t *testing.T, p *program, answer func(w http.ResponseWriter, r *htt
 	return srv.URL
 }
 
-// withoutRenewal answers as a gateway of an old version, without renewal over HTTP.
-func withoutRenewal(t *testing.T, p *program) (server string) {
+// refusing answers requests to a path with a status, in place of the gateway.
+func refusing(t *testing.T, p *program, path string, status int) (server string) {
 	return between(t, p, func(w http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasSuffix(r.URL.Path, "/renew") {
+		if !strings.HasSuffix(r.URL.Path, path) {
 			return false
 		}
-		w.WriteHeader(http.StatusNotFound)
-		fmt.Fprint(w, `{"error":"not found"}`)
+		w.WriteHeader(status)
 		return true
 	})
+}
+
+// withoutRenewal answers as a gateway of an old version, without renewal over HTTP.
+func withoutRenewal(t *testing.T, p *program) (server string) {
+	return refusing(t, p, "/renew", http.StatusNotFound)
 }
 
 // relay forwards connections to a server. It refuses connections before the first open,

@@ -47,10 +47,7 @@ func TestDebugAddr(t *testing.T) {
 	if code, _ := p.get(t, "/debug/pprof/", ""); code != 401 {
 		t.Errorf("the gateway itself answers %d to a request for profiles", code)
 	}
-	p.stop()
-	if code := p.exitCode(t); code != exitDone {
-		t.Errorf("exit code %d; logs:\n%s", code, p.logs)
-	}
+	p.end(t)
 	if _, err := http.Get(d.url); err == nil {
 		t.Error("profiles are served after the end")
 	}

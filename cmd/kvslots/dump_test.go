@@ -153,9 +153,7 @@ func TestDumpOfProgram(t *testing.T) {
 // quit ends a process with SIGQUIT and returns what it wrote.
 func quit(t *testing.T, process *exec.Cmd, logs *logs) string {
 	t.Helper()
-	kvslotstest.Must(t, process.Process.Signal(syscall.SIGQUIT))
-	_ = process.Wait()                                      // the exit code is looked at instead
-	if code := process.ProcessState.ExitCode(); code != 2 { // as of every Go program
+	if code := endBy(t, process, syscall.SIGQUIT); code != 2 { // as of every Go program
 		t.Errorf("exit code %d", code)
 	}
 	return logs.String()

@@ -154,10 +154,7 @@ func TestPipesAreNotReadAgain(t *testing.T) {
 			t.Errorf("step %d: %d\n%s", i, code, metrics)
 		}
 	}
-	p.stop()
-	if code := p.exitCode(t); code != exitDone {
-		t.Errorf("exit code %d; logs:\n%s", code, p.logs)
-	}
+	p.end(t)
 }
 
 // A file with a secret that every user may write is worth a warning, one that they may only

@@ -118,9 +118,7 @@ func TestLimitRunPassesSignals(t *testing.T) {
 	process := self(t, out, append(limit("run", "mail"), "--", "/bin/sh", "-c",
 		`trap 'echo got INT; exit 9' INT; trap 'echo got TERM' TERM; echo ready; while :; do sleep 0.05; done`)...)
 	waitFor(t, func() bool { return strings.Contains(out.String(), "ready") })
-	kvslotstest.Must(t, process.Process.Signal(syscall.SIGINT))
-	_ = process.Wait()
-	if code := process.ProcessState.ExitCode(); code != 9 || strings.Contains(out.String(), "got TERM") {
+	if code := endBy(t, process, syscall.SIGINT); code != 9 || strings.Contains(out.String(), "got TERM") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	wantCall(t, 0, "", "", limit("list")...)
@@ -134,9 +132,7 @@ func TestLimitRunPassesSignals(t *testing.T) {
 	if _, err := requests.NextMsgWithContext(t.Context()); err != nil { // it waits
 		t.Fatal(err)
 	}
-	kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
-	_ = process.Wait()
-	if code := process.ProcessState.ExitCode(); code != 128+15 || strings.Contains(out.String(), "ran") {
+	if code := endBy(t, process, syscall.SIGTERM); code != 128+15 || strings.Contains(out.String(), "ran") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	wantCall(t, 0, "mail/0: job ruby, .*", "", limit("list")...)

@@ -79,9 +79,7 @@ func TestNothingIsLeftOfAWait(t *testing.T) {
 					out := newLogs()
 					process := self(t, out, args...)
 					waitFor(t, func() bool { return readStats(t, p).waiting > before.waiting })
-					kvslotstest.Must(t, process.Process.Signal(sig))
-					_ = process.Wait()
-					if code := process.ProcessState.ExitCode(); code != 128+int(sig) || strings.Contains(out.String(), "ran") {
+					if code := endBy(t, process, sig); code != 128+int(sig) || strings.Contains(out.String(), "ran") {
 						t.Errorf("exit code %d:\n%s", code, out)
 					}
 					waitFor(t, func() bool { return readStats(t, p) == before })

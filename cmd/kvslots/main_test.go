@@ -59,6 +59,14 @@ func startProcess(t *testing.T, process *exec.Cmd) {
 	t.Cleanup(func() { process.Process.Kill() })
 }
 
+// endBy sends a signal to a process, and returns its exit code.
+func endBy(t *testing.T, process *exec.Cmd, sig os.Signal) int {
+	t.Helper()
+	kvslotstest.Must(t, process.Process.Signal(sig))
+	_ = process.Wait() // the exit code is looked at instead
+	return process.ProcessState.ExitCode()
+}
+
 // noEnv is an empty environment.
 var noEnv settings.Environment
 

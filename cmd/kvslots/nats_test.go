@@ -124,10 +124,7 @@ func TestServeOverAnExistingNATS(t *testing.T) {
 				t.Error(err)
 			}
 			p.want(t, "GET", "/l/"+pool, "", 200, `"count":3`)
-			p.stop()
-			if code := p.exitCode(t); code != exitDone {
-				t.Errorf("exit code %d; logs:\n%s", code, p.logs)
-			}
+			p.end(t)
 		})
 	}
 }

@@ -51,10 +51,7 @@ func TestOutageOfNATS(t *testing.T) {
 	p.eventually(t, "/ready", `"status":"ready"`)
 	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":1`)
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":600}`, 409, "")
-	p.stop() // while NATS is running
-	if code := p.exitCode(t); code != exitDone {
-		t.Errorf("exit code %d; logs:\n%s", code, p.logs)
-	}
+	p.end(t) // while NATS is running
 }
 
 // A gateway that is started before its NATS server waits for it, and logs that once.
@@ -74,10 +71,7 @@ func TestServeWaitsForNATS(t *testing.T) {
 	p.logs.waitFor(t, "listening")
 	p.eventually(t, "/ready", `"ready"`)
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-	p.stop()
-	if code := p.exitCode(t); code != exitDone {
-		t.Errorf("exit code %d", code)
-	}
+	p.end(t)
 	if n := strings.Count(p.logs.String(), "waiting for NATS"); n != 1 || strings.Contains(p.logs.String(), "hunter2") {
 		t.Errorf("logged %d times:\n%s", n, p.logs)
 	}
@@ -107,10 +101,7 @@ func (p *program) wantGuarded(t *testing.T, limit int) {
 func TestStoppedWhileWaitingForNATS(t *testing.T) {
 	p := runServe(t, noEnv, "--nats-url", "nats://"+closedPort(t))
 	p.logs.waitFor(t, "waiting for NATS")
-	p.stop()
-	if code := p.exitCode(t); code != exitDone {
-		t.Errorf("exit code %d; logs:\n%s", code, p.logs)
-	}
+	p.end(t)
 }
 
 // eventually waits until an answer contains a text.

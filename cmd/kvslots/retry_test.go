@@ -71,13 +71,7 @@ func TestRunCommandGivesUpReturning(t *testing.T) {
 	t.Parallel() // waits for seconds
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-	server := between(t, p, func(w http.ResponseWriter, r *http.Request) bool {
-		if strings.HasSuffix(r.URL.Path, "/return") {
-			w.WriteHeader(http.StatusBadGateway)
-			return true
-		}
-		return false
-	})
+	server := refusing(t, p, "/return", http.StatusBadGateway)
 	began := time.Now()
 	wantCall(t, 3, "", "kvslots: HTTP status 502; trying .*\nkvslots: the slot was not returned, and is free when its lease ends: HTTP status 502\n",
 		shell([]string{"--server", server}, `exit 3`, "--ttl", "2s")...)
@@ -90,13 +84,7 @@ func TestRunCommandGivesUpReturning(t *testing.T) {
 func TestRunCommandMayNotReturn(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-	server := between(t, p, func(w http.ResponseWriter, r *http.Request) bool {
-		if strings.HasSuffix(r.URL.Path, "/return") {
-			w.WriteHeader(http.StatusUnauthorized)
-			return true
-		}
-		return false
-	})
+	server := refusing(t, p, "/return", http.StatusUnauthorized)
 	wantCall(t, 3, "", "kvslots: the slot was not returned, and is free when its lease ends: HTTP status 401; .* requires a token: .*\n",
 		shell([]string{"--server", server}, `exit 3`, "--ttl", "10m")...)
 }
@@ -359,9 +347,7 @@ func TestWaitIsInterrupted(t *testing.T) {
 			out := newLogs()
 			process := self(t, out, args...)
 			waitFor(t, func() bool { return strings.Contains(out.String(), "trying again") })
-			kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
-			_ = process.Wait()
-			if code := process.ProcessState.ExitCode(); code != 128+15 || strings.Contains(out.String(), pool) {
+			if code := endBy(t, process, syscall.SIGTERM); code != 128+15 || strings.Contains(out.String(), pool) {
 				t.Errorf("exit code %d:\n%s", code, out)
 			}
 		})

@@ -157,9 +157,7 @@ func TestRunCommandLosesTheGateways(t *testing.T) {
 	p, url := startNATSTransport(t)
 	url, cut := throughWire(t, url)
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-	out, code := newLogs(), make(chan int, 1)
-	args := shell([]string{"--nats-url", url}, `trap '' TERM; while :; do `+showLife+`; done`, "--ttl", "3s", "--kill-after", "500ms")
-	go func() { code <- run(t.Context(), args, strings.NewReader(""), out, out, noEnv) }()
+	out, code := start(t, shell([]string{"--nats-url", url}, `trap '' TERM; while :; do `+showLife+`; done`, "--ttl", "3s", "--kill-after", "500ms")...)
 	waitFor(t, func() bool { return strings.Contains(out.String(), "alive") })
 	cut()
 	_, answer := p.ask(t, "POST", "/l/"+pool+"/borrow", `{"ttl":60,"wait":60}`)
@@ -237,9 +235,7 @@ func TestRunCommandLosesItsLease(t *testing.T) {
 			func(string) { p.want(t, "DELETE", "/l/"+pool, "", 200, "") },
 		} {
 			p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-			out, code := &logtest.Output{}, make(chan int, 1)
-			args := shell(transport, `echo runs $KVSLOTS_LEASE.; exec sleep 60`, "--ttl", "3s")
-			go func() { code <- run(t.Context(), args, strings.NewReader(""), out, searched(out), noEnv) }()
+			out, code := start(t, shell(transport, `echo runs $KVSLOTS_LEASE.; exec sleep 60`, "--ttl", "3s")...)
 			lease := regexp.MustCompile(`runs (\S+)\.`)
 			waitFor(t, func() bool { return lease.MatchString(out.String()) })
 			end(lease.FindStringSubmatch(out.String())[1])
@@ -274,9 +270,7 @@ func TestRunCommandPassesSignals(t *testing.T) {
 			script := `trap 'echo got ` + name + `; exit 9' ` + name + `; echo ready; while :; do sleep 0.05; done`
 			process := self(t, out, shell([]string{"--server", p.url}, script)...)
 			waitFor(t, func() bool { return strings.Contains(out.String(), "ready") })
-			kvslotstest.Must(t, process.Process.Signal(sig))
-			_ = process.Wait()
-			if code := process.ProcessState.ExitCode(); code != 9 || !strings.Contains(out.String(), "got "+name) {
+			if code := endBy(t, process, sig); code != 9 || !strings.Contains(out.String(), "got "+name) {
 				t.Errorf("exit code %d:\n%s", code, out)
 			}
 			p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
@@ -327,9 +321,7 @@ func TestRunCommandSignalledWhileWaiting(t *testing.T) {
 		out := newLogs()
 		process := self(t, out, args...)
 		p.waitForState(t, `"waiting":1`)
-		kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
-		_ = process.Wait()
-		if code := process.ProcessState.ExitCode(); code != 128+15 || strings.Contains(out.String(), "ran") {
+		if code := endBy(t, process, syscall.SIGTERM); code != 128+15 || strings.Contains(out.String(), "ran") {
 			t.Errorf("%s: exit code %d:\n%s", args[0], code, out)
 		}
 		p.waitForState(t, `"waiting":0`)

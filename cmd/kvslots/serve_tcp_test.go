@@ -72,10 +72,7 @@ func TestServeTCP(t *testing.T) {
 	if got := p.dialTCP(t, plain).do(t, "ping", "_", "_"); got != "error_auth" {
 		t.Errorf("without the token: %q", got)
 	}
-	p.stop()
-	if got := p.exitCode(t); got != exitDone {
-		t.Errorf("exit code %d:\n%s", got, p.logs)
-	}
+	p.end(t)
 	for name, c := range map[string]*lineConn{"idle": idle, "holder": holder} {
 		if got := c.reply() + ", " + c.reply(); got != "error_draining, closed" {
 			t.Errorf("%s: %q", name, got)

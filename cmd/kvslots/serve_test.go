@@ -87,6 +87,15 @@ func (p *program) exitCode(t *testing.T) int {
 	return code
 }
 
+// end stops the program, which ends with exit code 0.
+func (p *program) end(t *testing.T) {
+	t.Helper()
+	p.stop()
+	if code := p.exitCode(t); code != exitDone {
+		t.Errorf("exit code %d; logs:\n%s", code, p.logs)
+	}
+}
+
 // ask sends a request on a new connection.
 func (p *program) ask(t *testing.T, method, path, body string) (int, string) {
 	t.Helper()
@@ -153,10 +162,7 @@ func TestServe(t *testing.T) {
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 200, `"position":0`)
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 409, `{"error":"no resource available"}`)
 	p.want(t, "GET", "/metrics", "", 200, `kvslots_build_info`)
-	p.stop()
-	if code := p.exitCode(t); code != exitDone {
-		t.Errorf("exit code %d; logs:\n%s", code, p.logs)
-	}
+	p.end(t)
 	p.logs.waitFor(t, "stopped")
 }
 
@@ -240,10 +246,7 @@ func TestServeFails(t *testing.T) {
 func TestServeFailsWhenNothingCanBeFlushed(t *testing.T) {
 	dir := t.TempDir()
 	first := startServe(t, noEnv, "--data-dir", dir)
-	first.stop()
-	if code := first.exitCode(t); code != exitDone {
-		t.Fatalf("exit code %d; logs:\n%s", code, first.logs)
-	}
+	first.end(t)
 	kept, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", "*", "keep"))
 	if err != nil || len(kept) != 1 {
 		t.Fatalf("%v, %v", kept, err)
@@ -280,10 +283,7 @@ func TestServeOnAnExistingNATS(t *testing.T) {
 	two.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 200, `"position":0`)
 	one.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 409, "")
 	for _, p := range []*program{one, two} {
-		p.stop()
-		if code := p.exitCode(t); code != exitDone {
-			t.Errorf("exit code %d", code)
-		}
+		p.end(t)
 		if strings.Contains(p.logs.String(), "hunter2") {
 			t.Errorf("the password is in the logs:\n%s", p.logs)
 		}

@@ -95,9 +95,7 @@ func TestRunCommandStops(t *testing.T) {
 		kvslotstest.Must(t, process.Process.Signal(step.signal))
 		waitFor(t, func() bool { return isStopped(t, ours) == step.stopped && isStopped(t, command) == step.stopped })
 	}
-	kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
-	_ = process.Wait()
-	if code := process.ProcessState.ExitCode(); code != 128+15 {
+	if code := endBy(t, process, syscall.SIGTERM); code != 128+15 {
 		t.Errorf("exit code %d", code)
 	}
 }

@@ -182,7 +182,7 @@ func (j *job) ask(c call) bool {
 	c.store.grants.add()
 	if c.lost { // a repeat of which the client was told may have the lease
 		began := time.Now()
-		_, err := c.store.Abandon(context.Background(), l)
+		err := c.store.Abandon(context.Background(), l)
 		j.count("abandon", began, 0, err)
 		j.pool.free(during, time.Now().Add(undoneAfter+j.ttl))
 		return false

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
 // Lender returns and renews the leases that it has granted. It is a Store, or the
@@ -27,8 +28,7 @@ type Lease struct {
 	fence    uint64
 	queued   bool
 	resumed  bool
-	unshared bool   // peer.Grant.Unshared
-	revision uint64 // of the slot; 0: not known
+	sharers  peer.Sharers
 
 	tenure
 	stop func() // ends the renewals in the background; nil: there are none

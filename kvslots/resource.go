@@ -52,8 +52,7 @@ type Grant struct {
 	// Resumed reports whether the grant is that of an earlier call with the same request key.
 	Resumed bool
 
-	unshared bool   // peer.Grant.Unshared
-	revision uint64 // of the slot; 0: not known
+	sharers peer.Sharers
 }
 
 // Check returns a *RangeError if r is invalid. It checks the limit, which only Acquire and

@@ -195,17 +195,13 @@ func (s *Store) Release(_ context.Context, session string, r Resource, token str
 	return err
 }
 
-// AbandonGrant gives back a grant as Abandon does a lease. A grant that has ended is no error.
+// AbandonGrant gives back a grant as Abandon does a lease.
 func (s *Store) AbandonGrant(_ context.Context, session string, r Resource, g Grant) error {
-	if g.Resumed && !g.unshared {
-		return nil
-	}
 	held, err := r.held(session, g.Token)
 	if err != nil {
 		return err
 	}
-	held.Revision = g.revision
-	_, err = s.bucket.Do(context.Background(), peer.Abandon{Held: held, Repeat: g.Resumed})
+	_, err = s.bucket.Do(context.Background(), peer.Abandon{Pool: held.Pool, Lease: held.Lease, Sharers: g.sharers})
 	return err
 }
 
@@ -251,7 +247,7 @@ func (r Resource) held(session, token string) (peer.Held, error) {
 }
 
 func (s *Store) newGrant(g peer.Grant, session string) Grant {
-	return Grant{At: s.bucket.Time(g.At), Token: newToken(g.Fence, secretHalf(session, g.Nonce)), Fence: g.Fence, TTL: g.TTL, Queued: g.Queued, Resumed: g.Resumed, unshared: g.Unshared, revision: g.Revision}
+	return Grant{At: s.bucket.Time(g.At), Token: newToken(g.Fence, secretHalf(session, g.Nonce)), Fence: g.Fence, TTL: g.TTL, Queued: g.Queued, Resumed: g.Resumed, sharers: g.Sharers}
 }
 
 // originHash returns the hash of an origin, which is zero for "". There are so few addresses that

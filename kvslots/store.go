@@ -164,7 +164,7 @@ func (s *Store) lease(ids *leaseIDs, g *peer.Grant) *Lease {
 		id = ids.ofClaim(g.Claim)
 	}
 	l := NewLease(s, *ids.pool, id, g.Position, g.Fence, g.TTL, clock.Now()-time.Since(s.bucket.Time(g.At)))
-	l.queued, l.resumed, l.unshared, l.revision = g.Queued, g.Resumed, g.Unshared, g.Revision
+	l.queued, l.resumed, l.sharers = g.Queued, g.Resumed, g.Sharers
 	return l
 }
 
@@ -191,17 +191,12 @@ func (s *Store) Return(_ context.Context, pool, lease uuid.UUID) (bool, error) {
 	return a.Returned, err
 }
 
-// Abandon gives back a lease whose caller could not be told of it, unless it was renewed or resumed
-// since, or another caller may know of it; it is for gateways. returned and the errors are those of
-// Return.
-func (s *Store) Abandon(_ context.Context, lease *Lease) (returned bool, err error) {
-	if lease.resumed && !lease.unshared {
-		return false, nil
-	}
-	a, err := s.bucket.Do(context.Background(), peer.Abandon{Repeat: lease.resumed, Held: peer.Held{
-		Pool: poolHash(lease.pool), Lease: leaseHash(lease.id), Revision: lease.revision,
-	}})
-	return a.Returned, err
+// Abandon gives back a lease that a Borrow has returned, and of which its caller could not be told. The lease
+// lives on if another caller may know of it: of a repeat, or of a renewal. Abandon is for gateways, must be
+// called once, and does not wait for the end of the lease. The error is ErrClosed.
+func (s *Store) Abandon(_ context.Context, lease *Lease) error {
+	_, err := s.bucket.Do(context.Background(), peer.Abandon{Pool: poolHash(lease.pool), Lease: leaseHash(lease.id), Sharers: lease.sharers})
+	return err
 }
 
 // Renew sets the end of a lease to ttl from now. The lease keeps its position and

@@ -62,7 +62,7 @@ func (f Failing) Borrow(context.Context, uuid.UUID, ...kvslots.Option) (*kvslots
 
 func (f Failing) Return(context.Context, uuid.UUID, uuid.UUID) (bool, error) { return false, f.Err }
 
-func (f Failing) Abandon(context.Context, *kvslots.Lease) (bool, error) { return false, f.Err }
+func (f Failing) Abandon(context.Context, *kvslots.Lease) error { return f.Err }
 
 func (f Failing) AbandonGrant(context.Context, string, kvslots.Resource, kvslots.Grant) error {
 	return f.Err

@@ -18,7 +18,7 @@ type Pools interface {
 	Delete(ctx context.Context, pool uuid.UUID) error
 	Borrow(ctx context.Context, pool uuid.UUID, opts ...kvslots.Option) (*kvslots.Lease, error)
 	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
-	Abandon(ctx context.Context, lease *kvslots.Lease) (bool, error)
+	Abandon(ctx context.Context, lease *kvslots.Lease) error
 	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error)
 	Follower() kvslots.Follower
 }
@@ -106,9 +106,8 @@ func (c *Call) options(ttl time.Duration) (opts []kvslots.Option) {
 }
 
 func abandon(ctx context.Context, s *Service, call *Call) error {
-	returned, err := s.Pools.Abandon(ctx, call.Lease)
-	call.setReturned(returned)
-	return err
+	call.setReturned(true)
+	return s.Pools.Abandon(ctx, call.Lease)
 }
 
 func (c *Call) setLease(lease *kvslots.Lease) { c.Answer, c.Lease = wire.NewLease(lease), lease }

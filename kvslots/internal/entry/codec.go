@@ -40,7 +40,7 @@ func (c *codec) slot(v *SlotValue) {
 	c.hash(`"origin":"`, &v.Origin)
 	c.hash(`"request":"`, &v.Request)
 	c.span(`"asked_ms":`, &v.Asked)
-	c.flag(`"untold":true`, &v.Untold)
+	c.number(`"answers":`, &v.Answers)
 	c.end(v.check() == nil && !v.Claimer.IsZero()) // encoding/json writes a claimer that is zero
 }
 

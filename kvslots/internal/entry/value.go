@@ -158,12 +158,8 @@ type SlotValue struct {
 	Origin     Hash   `json:"origin,omitzero"`    // of a lock that no session holds: the client's origin, for the cap per origin
 	Request    Hash   `json:"request,omitzero"`   // the request key for which the lease was granted; zero: none
 	Asked      Span   `json:"asked_ms,omitempty"` // with Request: the ttl of the claim, which TTL no longer is after a renewal
-	Untold     bool   `json:"untold,omitempty"`   // with Request and Fence: it was written for repeats, of which no caller was told
+	Answers    uint64 `json:"answers,omitempty"`  // how many answers beside one may have told a caller of the lease
 }
-
-// Unanswered reports whether no caller has been told of the lease since the claim, by an answer to
-// a repeat or a renewal. Whether that of the claim was told, only the claim's peer knows.
-func (v *SlotValue) Unanswered() bool { return v.Fence == 0 || v.Untold }
 
 // TicketValue is the value of a ticket. The key names the ticket's author: the presence of the
 // peer that wrote it first, or the client session that has enqueued.

@@ -19,7 +19,8 @@ func (p *Peer) serve(request Request, c *call) {
 	case Return:
 		p.giveBackHeld(c, &r.Held)
 	case Abandon:
-		p.abandon(c, r)
+		p.abandon(r)
+		c.answer(Answer{})
 	case Renew:
 		p.sessions.use(c, r.Session)
 		c.takesEffect()
@@ -71,20 +72,4 @@ func (p *Peer) giveBackHeld(c *call, h *Held) {
 	p.sessions.use(c, h.Session)
 	c.takesEffect()
 	h.end(p.leases, c, entry.Mark{}, nil)
-}
-
-// abandon returns the lease. If the call is answered before that, the peer goes on, since no client
-// knows of the lease.
-func (p *Peer) abandon(c *call, r Abandon) {
-	p.whenLive(func() { r.giveBack(p.leases) })
-	if r.Repeat {
-		c.answer(Answer{})
-		return
-	}
-	c.onQuit(quitFunc(func(why error) {
-		c.onQuit(nil)
-		c.answer(Answer{Err: why})
-		p.whenCurrent(nil, func() { r.purge(p.leases) })
-	}))
-	p.giveBackHeld(c, &r.Held)
 }

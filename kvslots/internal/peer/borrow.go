@@ -173,14 +173,8 @@ func (b *borrow) share(a *Answer, callers []*caller) (inTime []*caller) {
 			c.again()
 		}
 	}
-	a.Grant.Resumed, a.Grant.Unshared, a.Grant.basis.untold = true, false, new(int)
-	*a.Grant.basis.untold = len(inTime)
-	switch {
-	case len(inTime) > 0:
-	case a.Grant.basis.resumed:
-		b.p.takeBack(a)
-	default:
-		b.p.noteNotTold(a.Grant.Lease)
+	if a.Grant.share(len(inTime)); len(inTime) == 0 {
+		b.p.giveBack(a.Grant.basis.key, a.Grant.Lease, func() {})
 	}
 	return inTime
 }
@@ -193,9 +187,6 @@ func (b *borrow) leave(why error) {
 	case !keeps:
 		if !b.stays {
 			b.dropPlace()
-		}
-		if s := b.p.view().Pool(b.pool.id).Requested(b.request); s != nil && b.phase != resuming {
-			b.p.purgeUntold(s)
 		}
 		b.finish(Answer{Err: why})
 	case b.phase == waiting:

@@ -46,6 +46,11 @@ func (b *borrow) add(c *call, w *wish, wait time.Duration) *caller {
 	return a
 }
 
+// isWaitedForSince reports whether a caller came before an instant.
+func (b *borrow) isWaitedForSince(at Instant) bool {
+	return slices.ContainsFunc(b.callers, func(a *caller) bool { return a.came <= at })
+}
+
 // waitEnds returns when the last of the callers' waits ends.
 func (b *borrow) waitEnds() (at Instant) {
 	for _, a := range b.callers {

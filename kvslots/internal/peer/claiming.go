@@ -49,7 +49,7 @@ func (b *borrow) sendClaim(position int, generation uint64) {
 	w := b.pool.take(position, entry.SlotValue{
 		Lease: lease, Session: b.session, Ticket: b.ticket.place, Generation: generation, TTL: entry.Span(b.ttl), Label: b.label,
 		Owner: b.owner, Nonce: nonce, Unseen: b.enqueued(), Origin: b.origin, Request: b.request, Limit: b.terms.Asked(),
-	}, b.claimSettled)
+	}, func(w *write) { b.claimSettled(w, lease) })
 	b.claim = claim{number, w}
 	b.charge(w)
 }
@@ -66,7 +66,7 @@ func (b *borrow) nextLease() (n int, lease, nonce entry.Hash) {
 
 // claimSettled grants a claim that is good, and withdraws one that is void. The claim of a
 // borrow that has ended meanwhile is purged.
-func (b *borrow) claimSettled(w *write) {
+func (b *borrow) claimSettled(w *write, lease entry.Hash) {
 	current := b.phase == claiming && b.claim.write == w
 	s := b.pool.taken(w)
 	switch {
@@ -77,10 +77,8 @@ func (b *borrow) claimSettled(w *write) {
 		b.leaveAfterClaim()
 	case s == nil && current:
 		b.requeue()
-	case s == nil:
-		b.leaveAfterClaim()
 	case !current:
-		b.p.discard(w.key(), s.Revision, func(*write) { b.leaveAfterClaim() })
+		b.p.giveBack(w.key(), lease, b.leaveAfterClaim)
 	case !s.Good():
 		b.pool.pauseVoid(b.voids)
 		b.voids++
@@ -147,9 +145,9 @@ func (p *pools) noteSlot(e *entry.Entry, settled, loads bool) {
 }
 
 // grant answers the borrow with its lease. It returns false if it is too late to, or if no caller
-// waits.
+// waits since before the claim.
 func (b *borrow) grant(s *rules.Slot) bool {
-	if len(b.callers) == 0 {
+	if !b.isWaitedForSince(b.claim.write.sentAt()) {
 		return false
 	}
 	grant, ok := b.p.grantOf(s, b.ttl, b.claim.write.sentAt())

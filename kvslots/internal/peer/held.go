@@ -15,7 +15,7 @@ func (h *Held) find(p *leases) (*rules.Slot, error) {
 		return nil, ErrNoPool
 	}
 	s := pool.Lease(h.Lease, h.Fence)
-	if s == nil || h.Revision != 0 && h.Revision != s.Revision || h.Named && pool.Terms().Lock != h.Lock {
+	if s == nil || h.Named && pool.Terms().Lock != h.Lock {
 		return nil, ErrNotHeld
 	}
 	return s, nil

@@ -34,9 +34,6 @@ func (u *hub) apply(e *entry.Entry, age time.Duration) {
 	p.view().Apply(e, age, p.now())
 	p.watch.after(e)
 	own := p.shown(e, before.live)
-	if before.lease != e.Slot.Lease {
-		p.noteEnd(before.lease)
-	}
 	p.applied(e)
 	switch e.Key.Kind {
 	case entry.Slot:
@@ -55,7 +52,6 @@ func (u *hub) apply(e *entry.Entry, age time.Duration) {
 	if p.isLive() {
 		p.look.applied(e, before.lease)
 	}
-	p.noteUntold(e)
 }
 
 func (u *hub) restart() { u.pools.restart() }

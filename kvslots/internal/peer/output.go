@@ -64,13 +64,32 @@ type Grant struct {
 	TTL      time.Duration // how long the lease lives from At on
 	At       Instant
 	Lease    entry.Hash
-	Revision uint64     // of the slot
 	Nonce    entry.Hash // of a lease of a named pool, or with a request key
 	Queued   bool       // the borrow has waited in the line
-	Resumed  bool       // the lease was granted before, for the same request key: another caller may know of it
+	Resumed  bool       // the lease was granted before, for the same request key
+	Sharers  Sharers    // for Abandon
 	Claim    int        // the number of the claim that was granted: see Borrow.LeaseOf
-	Unshared bool       // with Resumed: no other caller of a repeat knows of it
 	basis    grantBasis
+}
+
+// Sharers are the callers that one answer with a lease is for.
+type Sharers struct {
+	renewal bool // the caller knew of the lease before
+	left    *int // how many of them were told, or may be; nil: one
+}
+
+// share says how many callers have the answer.
+func (g *Grant) share(callers int) { g.Resumed, g.Sharers.left = true, &callers }
+
+// renews says that the caller knew of the lease before.
+func (g *Grant) renews() { g.Sharers.renewal = true }
+
+// lose records that a caller is not told of the lease. It reports whether none was, or will be.
+func (s *Sharers) lose() bool {
+	if s.left != nil {
+		*s.left--
+	}
+	return !s.renewal && (s.left == nil || *s.left == 0)
 }
 
 // grantBasis is the write that a Grant depends on.
@@ -80,9 +99,7 @@ type grantBasis struct {
 	lease    entry.Hash
 	ttl      time.Duration // as requested
 	sent     Instant       // when the write was sent; it was written later
-	renewal  bool          // a caller of a repeat or a renewal knows of the lease already, or may
 	resumed  bool          // the lease was granted before, and may be promised for longer
-	untold   *int          // how many callers are still to be told, if several have the answer; nil: one
 }
 
 // State is the state of a pool at one instant.

@@ -33,7 +33,7 @@ func (r *Renew) renewed(p *leases, c *call, key entry.Key, revision uint64, sent
 		return
 	}
 	if grant, ok := p.grantOf(s, r.TTL, sent); ok {
-		grant.basis.renewal = true
+		grant.renews()
 		c.answer(Answer{Grant: grant})
 	} else {
 		c.answer(Answer{Err: ErrUnavailable})

@@ -84,7 +84,7 @@ func (b *borrow) resume(pool *rules.Pool, s *rules.Slot) {
 	default:
 		b.leaveLine()
 		b.to(resuming)
-		key, unanswered := rules.SlotKey(b.pool.id, s.Position), s.Value.Unanswered() && !b.awaits
+		key := rules.SlotKey(b.pool.id, s.Position)
 		// Not less than any answer has promised, in whole milliseconds.
 		left := max((b.p.timeLeft(s) + time.Millisecond - 1).Truncate(time.Millisecond), time.Second)
 		if b.awaits { // the lease begins anew; a repeat has written what was left
@@ -92,46 +92,46 @@ func (b *borrow) resume(pool *rules.Pool, s *rules.Slot) {
 			left = max(s.Value.Asked, s.Value.TTL).Duration()
 		}
 		value := s.Renewed(left)
+		if b.awaits && value.Unseen && value.Ticket != 0 { // an Enqueue was not told: this is the answer in its place
+			value.Answers--
+		}
 		value.Unseen = value.Unseen && !b.awaits
-		w := b.p.put(b.p.value(key, value, s.Revision, left), func(w *write) { b.resumed(w, left, now, unanswered) })
+		w := b.p.put(b.p.value(key, value, s.Revision, left), func(w *write) { b.resumed(w, value.Lease, value.Ticket, left, now) })
 		b.mark = w.author()
 	}
 }
 
-func (b *borrow) resumed(w *write, left time.Duration, sent Instant, unanswered bool) {
+// resumed handles the outcome of the write. If no caller is answered, the answer counts no more; but an
+// Await of a slot that was claimed for a ticket takes that out of the line first: see attend.
+func (b *borrow) resumed(w *write, lease entry.Hash, place uint64, left time.Duration, sent Instant) {
+	resumes := b.phase == resuming // otherwise its callers have gone
 	s := b.p.view().Pool(b.pool.id).Slot(w.key().N)
-	if b.phase != resuming {
-		if w.written() && s != nil && s.Revision == w.revision() && unanswered {
-			b.p.unanswer(s)
-		}
+	shown := w.written() && s != nil && s.Revision == w.revision() && s.Live() && !b.isGone()
+	switch {
+	case resumes && shown && b.grantResumed(s, left, sent):
 		return
+	case w.refused() && resumes && !w.learnt():
+		b.pool.pause(failurePause)
+	case !w.refused() && (!b.awaits || place == 0):
+		b.p.whenLive(func() { b.p.giveBackWritten(w, lease) })
 	}
 	switch {
-	case w.refused():
-		if !w.learnt() {
-			b.pool.pause(failurePause)
-		}
-		b.backToQueue()
-	case !w.written():
+	case resumes && (shown || w.unknown()):
 		b.finish(Answer{Err: ErrUnavailable})
-	case s == nil || s.Revision != w.revision() || !s.Live() || b.isGone(): // it has ended, or was renewed
+	case resumes: // it has ended, or was renewed
 		b.backToQueue()
-	default:
-		b.grantResumed(s, left, sent, unanswered)
 	}
 }
 
 // grantResumed answers with the slot that the borrow has written. An Await of a slot that was claimed for
-// a ticket is the first call to be told of it.
-func (b *borrow) grantResumed(s *rules.Slot, left time.Duration, sent Instant, unanswered bool) {
+// a ticket is the first call to be told of it. grantResumed returns false if it is too late to.
+func (b *borrow) grantResumed(s *rules.Slot, left time.Duration, sent Instant) bool {
 	g, ok := b.p.grantAgain(s, left, sent)
-	g.basis.renewal, g.Unshared = !unanswered, unanswered
 	if b.awaits && !b.told(s) {
 		g, ok = b.p.grantOf(s, left, sent)
 	}
 	if !ok {
-		b.finish(Answer{Err: ErrUnavailable})
-		return
+		return false
 	}
 	if b.awaits {
 		g.Resumed = false
@@ -141,4 +141,5 @@ func (b *borrow) grantResumed(s *rules.Slot, left time.Duration, sent Instant, u
 		}
 	}
 	b.finish(Answer{Grant: g})
+	return true
 }

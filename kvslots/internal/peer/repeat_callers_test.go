@@ -52,21 +52,29 @@ func TestClaimWithoutCallerIsWithdrawn(t *testing.T) {
 }
 
 // A call shares the borrow of its key while another one waits. An answer that one of them does
-// not get leaves the other one the lease.
+// not get leaves the other one the lease, whenever their gateway finds out.
 func TestSharedAnswerIsTakenBackWhenNoCallerWasTold(t *testing.T) {
-	h, key := newKeyed(t)
-	holder := h.borrow(key.Pool, 0)
-	h.must(holder)
-	key.Wait = time.Minute
-	calls := [2]uint64{h.begin(h.repeat(key)), h.begin(h.repeat(key))}
-	h.must(giveBack(holder))
-	for i, call := range calls {
-		a := h.granted(call)
-		h.p.Untold(&a, peer.ErrPlaceKept, h.now)
-		h.settle()
-		if s := h.inspect(key.Pool); s.InUse != 1-i {
-			t.Errorf("%d callers were not told, and %d slots are in use", i+1, s.InUse)
-		}
+	for name, late := range map[string]bool{"before the answer is sent": false, "later": true} {
+		t.Run(name, func(t *testing.T) {
+			h, key := newKeyed(t)
+			holder := h.borrow(key.Pool, 0)
+			h.must(holder)
+			key.Wait = time.Minute
+			calls := [2]uint64{h.begin(h.repeat(key)), h.begin(h.repeat(key))}
+			h.must(giveBack(holder))
+			for i, call := range calls {
+				a := h.granted(call)
+				if late {
+					h.must(peer.Abandon{Pool: key.Pool, Lease: a.Grant.Lease, Sharers: a.Grant.Sharers})
+				} else {
+					h.p.Untold(&a, peer.ErrPlaceKept, h.now)
+					h.settle()
+				}
+				if s := h.inspect(key.Pool); s.InUse != 1-i {
+					t.Errorf("%d callers were not told, and %d slots are in use", i+1, s.InUse)
+				}
+			}
+		})
 	}
 }
 
@@ -138,7 +146,7 @@ func TestLeaseOfCallersThatHaveGoneAtTwoPeers(t *testing.T) {
 			gone := func() {
 				a.auto = false
 				if tc.asks {
-					a.begin(peer.Abandon{Held: peer.Held{Pool: key.Pool, Lease: first.Grant.Lease, Revision: first.Grant.Revision}})
+					a.begin(peer.Abandon{Pool: key.Pool, Lease: first.Grant.Lease, Sharers: first.Grant.Sharers})
 				} else {
 					a.p.Untold(&first, peer.ErrUnavailable, a.now)
 				}

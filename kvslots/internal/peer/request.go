@@ -90,18 +90,17 @@ type Held struct {
 	Named       bool       // a lock or a semaphore: Lock and Fence must be the lease's
 	Lock        bool
 	Fence       uint64
-	Revision    uint64 // Grant.Revision: the slot must not have been written since; 0: it may have
 }
 
 // Return returns a lease. Answer.Returned; ErrNoPool, ErrSessionGone,
 // ErrUnavailable.
 type Return struct{ Held }
 
-// Abandon gives back a lease whose caller was not told of it. If it was written again since
-// Held.Revision, it lives on for the repeats that were answered. Answer.Returned; the errors of Return.
+// Abandon gives back a lease of which the caller of one answer was not told. It lives on if another caller
+// may know of it. It must be called once for an answer, and is answered before the lease ends.
 type Abandon struct {
-	Held
-	Repeat bool // Grant.Resumed: of a repeat; the claim's caller may know of the lease
+	Pool, Lease entry.Hash
+	Sharers     Sharers // Grant.Sharers
 }
 
 // Renew makes a lease last for TTL from now on. Answer.Grant; ErrNotHeld,

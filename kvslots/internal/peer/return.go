@@ -43,19 +43,3 @@ func ownerHash(owner string) string {
 	}
 	return entry.HashOf(entry.OfOwner, owner).String()
 }
-
-// purge purges the slot of a lease of which no client knows, if the view shows it.
-func (h *Held) purge(p *leases) {
-	if s, err := h.find(p); err == nil {
-		p.discard(rules.SlotKey(h.Pool, s.Position), s.Revision, nil)
-	}
-}
-
-// giveBack has repeats of the call, or the peer of the claim, know that its caller was not told.
-func (r Abandon) giveBack(p *leases) {
-	h := r.Held
-	h.Revision = 0 // a repeat may have written the slot again
-	if s, err := h.find(p); err == nil {
-		p.giveBack(s, r.Revision, r.Repeat)
-	}
-}

@@ -8,10 +8,7 @@ import (
 )
 
 // leases is what this peer does with leases that were granted.
-type leases struct {
-	*keeper
-	untold map[entry.Hash]struct{} // leases of this peer's claims with request keys whose callers were not told, until their purges
-}
+type leases struct{ *keeper }
 
 // promiseAnew restarts the ttl of a lease that is told now. It returns false if less than a second is left.
 func (p *leases) promiseAnew(a *Answer) bool {
@@ -30,64 +27,73 @@ func (p *leases) promiseAnew(a *Answer) bool {
 	return true
 }
 
-// takeBack purges the lease of an answer that its caller does not get, once a live view
-// shows it.
+// takeBack is for an answer that does not reach its caller.
 func (p *leases) takeBack(a *Answer) {
-	g := a.Grant.basis
-	if a.Err != nil || g.revision == 0 || g.renewal {
-		return
+	if g := &a.Grant; a.Err == nil && g.basis.revision != 0 && g.Sharers.lose() {
+		p.giveBack(g.basis.key, g.Lease, func() {})
 	}
-	if g.untold != nil {
-		if *g.untold--; *g.untold > 0 {
-			return
-		}
+}
+
+// abandon is for a lease of which a caller was not told.
+func (p *leases) abandon(r Abandon) {
+	if r.Sharers.lose() {
+		p.whenLive(func() {
+			if s := p.view().Pool(r.Pool).Lease(r.Lease, 0); s != nil {
+				p.giveBack(rules.SlotKey(r.Pool, s.Position), r.Lease, func() {})
+			}
+		})
 	}
+}
+
+// giveBack is for a write of a slot after which no caller was told of the lease. When the view is
+// live, and the slot has the lease, it is written again for one answer less, or purged if there was no
+// other.
+func (p *leases) giveBack(key entry.Key, lease entry.Hash, done func()) {
 	p.whenLive(func() {
-		s := p.view().Pool(g.key.Pool).Slot(g.key.N)
-		if s != nil && s.Value.Lease == g.lease && p.giveBack(s, g.revision, g.resumed) {
-			p.discard(g.key, g.revision, nil)
+		again := func(w *write) {
+			if w.learnt() || w.written() {
+				p.giveBack(key, lease, done)
+			} else { // the view does not show yet what is in the way
+				p.after(nil, failurePause, func() { p.giveBack(key, lease, done) })
+			}
+		}
+		switch s := p.view().Pool(key.Pool).Slot(key.N); {
+		case s == nil || !s.Taken || s.Value.Lease != lease:
+			done()
+		case s.Value.Answers == 0:
+			p.discard(key, s.Revision, again)
+		default:
+			p.writeBack(s, again)
+			done()
 		}
 	})
 }
 
-// giveBack is for a slot of whose lease a caller was not told. revision is that of the write on
-// which the answer depended: the claim, or one for a repeat before which no caller was told of
-// another. giveBack reports whether the slot is to be purged at that revision.
-func (p *leases) giveBack(s *rules.Slot, revision uint64, repeat bool) (purge bool) {
-	unchanged := s.Revision == revision
-	switch {
-	case !repeat:
-		if !s.Value.Request.IsZero() {
-			p.noteNotTold(s.Value.Lease)
-		}
-		if !unchanged { // a repeat has written it again
-			p.purgeUntold(s)
-		}
-	case unchanged:
-		p.unanswer(s)
-	}
-	return unchanged && !repeat
+// writeBack writes a slot for one answer less.
+func (p *leases) writeBack(s *rules.Slot, again func(*write)) {
+	left := max(p.timeLeft(s), time.Second)
+	value, lease := s.Renewed(left), s.Value.Lease
+	value.Answers = s.Value.Answers - 1
+	p.put(p.value(rules.SlotKey(s.Pool.ID, s.Position), value, s.Revision, left), func(w *write) {
+		p.whenLive(func() {
+			if !w.written() && !p.shows(w, lease) {
+				again(w)
+			}
+		})
+	})
 }
 
-// purgeUntold purges a slot of this peer's claim if no caller knows of its lease.
-func (p *leases) purgeUntold(s *rules.Slot) {
-	if _, untold := p.untold[s.Value.Lease]; untold && s.Value.Unanswered() {
-		p.discard(rules.SlotKey(s.Pool.ID, s.Position), s.Revision, nil)
+// giveBackWritten is giveBack after a write, which was perhaps not written if its outcome is unknown.
+func (p *leases) giveBackWritten(w *write, lease entry.Hash) {
+	if w.written() || p.shows(w, lease) {
+		p.giveBack(w.key(), lease, func() {})
 	}
 }
 
-// unanswer is for a slot that was written for repeats alone, of which no caller was told. The
-// peer that has claimed it knows whether the claim's caller was: so another peer writes it
-// again, for that one.
-func (p *leases) unanswer(s *rules.Slot) {
-	key, left := rules.SlotKey(s.Pool.ID, s.Position), max(p.timeLeft(s), time.Second)
-	if _, untold := p.untold[s.Value.Lease]; untold {
-		p.discard(key, s.Revision, nil)
-		return
-	}
-	value := s.Renewed(left)
-	value.Untold = true
-	p.put(p.value(key, value, s.Revision, left), nil)
+// shows reports whether the view shows a write of the slot of a lease.
+func (p *leases) shows(w *write, lease entry.Hash) bool {
+	s := p.view().Pool(w.key().Pool).Slot(w.key().N)
+	return s != nil && s.Taken && s.Value.Lease == lease && s.Author == w.author()
 }
 
 // slot returns the slot that was granted, or nil if the view does not show it. The view
@@ -105,7 +111,7 @@ func (g *grantBasis) slot(p *leases) *rules.Slot {
 // end accordingly. ok is false if less than a second of the ttl is left.
 func (p *leases) grantOf(s *rules.Slot, ttl time.Duration, sent Instant) (g Grant, ok bool) {
 	if g, ok = p.grantAgain(s, ttl, sent); ok {
-		g.basis.resumed, g.basis.renewal, g.Resumed = false, false, false
+		g.basis.resumed, g.Resumed = false, false
 		p.view().EndAt(s, s.Revision, g.At.Add(g.TTL))
 	}
 	return g, ok
@@ -118,29 +124,11 @@ func (p *leases) grantAgain(s *rules.Slot, ttl time.Duration, sent Instant) (g G
 	if left < time.Second {
 		return Grant{}, false
 	}
-	basis := grantBasis{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, lease: s.Value.Lease, ttl: ttl, sent: sent, resumed: true, renewal: true}
-	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: p.now(), Lease: s.Value.Lease, Revision: s.Revision, Nonce: s.Value.Nonce, Resumed: true, basis: basis}, true
+	basis := grantBasis{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, lease: s.Value.Lease, ttl: ttl, sent: sent, resumed: true}
+	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: p.now(), Lease: s.Value.Lease, Nonce: s.Value.Nonce, Resumed: true, basis: basis}, true
 }
 
 // remainingTTL returns how much of ttl an answer may still promise when it is late by
 // late. The other peers end the lease rules.Slack after its ttl, so an answer within
 // rules.Slack promises all.
 func remainingTTL(ttl, late time.Duration) time.Duration { return ttl - max(0, late-rules.Slack) }
-
-// noteNotTold records that the caller of this peer's claim was not told of its lease.
-func (p *leases) noteNotTold(lease entry.Hash) { put(&p.untold, lease, struct{}{}) }
-
-// noteEnd forgets that, when the lease has ended.
-func (p *leases) noteEnd(lease entry.Hash) { delete(p.untold, lease) }
-
-// noteUntold purges a slot that was written for repeats of which no caller was told, if this peer has
-// claimed it and its caller was not told either.
-func (p *leases) noteUntold(e *entry.Entry) {
-	if key := e.Key; e.Slot.Untold {
-		p.whenLive(func() {
-			if s := p.view().Pool(key.Pool).Slot(key.N); s != nil {
-				p.purgeUntold(s)
-			}
-		})
-	}
-}

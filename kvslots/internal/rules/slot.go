@@ -48,16 +48,17 @@ func (s *Slot) Label() string {
 	return s.Value.Label
 }
 
-// Renewed returns the value that a peer writes to a lease's slot when it answers a caller.
+// Renewed returns the value that a peer writes to a lease's slot for one more answer with the lease.
 func (s *Slot) Renewed(ttl time.Duration) entry.SlotValue {
 	value := s.Value
-	value.TTL, value.Fence, value.Untold = entry.Span(ttl), s.Fence, false
+	value.TTL, value.Fence = entry.Span(ttl), s.Fence
+	value.Answers++
 	return value
 }
 
 // Told reports whether a caller was told of a slot that was claimed for an Enqueue: by the answer to
 // that, or to a repeat of it.
-func (s *Slot) Told() bool { return s.Value.Ticket == 0 || !s.Value.Unanswered() }
+func (s *Slot) Told() bool { return s.Value.Ticket == 0 || s.Value.Answers > 0 }
 
 // Ended reports whether the lease's ttl is over. The other peers end a lease Slack later, but none
 // grants it any more to a session that has not been told of it.

@@ -142,7 +142,7 @@ func targetOf(r peer.Request) target {
 	case peer.Return:
 		return target{pool: r.Pool, lease: r.Lease, session: r.Session}
 	case peer.Abandon:
-		return target{pool: r.Pool, lease: r.Lease, session: r.Session}
+		return target{pool: r.Pool, lease: r.Lease}
 	case peer.Renew:
 		return target{pool: r.Pool, lease: r.Lease, session: r.Session, ttl: r.TTL}
 	case peer.Follow:

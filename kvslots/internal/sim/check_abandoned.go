@@ -57,13 +57,21 @@ func (k *abandonedChecker) checkCall(c *call, within time.Duration) {
 		return
 	}
 	e := k.s.server.truth.pool(c.target.pool).leftOf(c.target.lease)
-	if r, abandons := c.request.(peer.Abandon); abandons && e != nil && e.Revision != r.Revision { // a repeat has resumed the lease
-		return
-	}
-	if e != nil {
+	if e != nil && !k.mayBeTold(c) {
 		k.s.fail("abandoned", "%v ago call %d of %s to %s was answered %v, and its entry is still in the stream: %s",
 			k.s.now.Sub(c.end), c.id, c.client, n.name(), c.answer.Err, describeEntry(e))
 	}
+}
+
+// mayBeTold reports whether a caller may know of the lease of an Abandon: a call with its request key goes
+// on, was answered, or may have been by a peer that failed.
+func (k *abandonedChecker) mayBeTold(c *call) bool {
+	l := c.facts.lease
+	if _, abandons := c.request.(peer.Abandon); !abandons || l == nil {
+		return false
+	}
+	key := k.keys[l.request]
+	return l.told > 0 || key != nil && (key.open > 0 || !k.s.faultState.settledAt(key.began))
 }
 
 // leftOf returns an entry that was written for a borrow, or nil.

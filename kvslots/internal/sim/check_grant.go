@@ -45,7 +45,7 @@ func (k *checker) granted(c *call, hash entry.Hash) {
 	}
 	k.checkKey(c, l)
 	p.leases = append(p.leases, l)
-	p.byHash[hash] = l
+	p.byHash[hash], l.told = l, 1
 }
 
 func (k *checker) newLease(c *call, hash entry.Hash) *lease {
@@ -79,6 +79,7 @@ func (k *checker) newLease(c *call, hash entry.Hash) *lease {
 // grantedAgain checks the grant of a wait for a lease that enqueue has granted before.
 func (k *checker) grantedAgain(c *call, l *lease) {
 	g := c.answer.Grant
+	l.told++
 	if _, awaits := c.request.(peer.Await); !awaits && c.facts.key == nil {
 		k.wrong(c, "the lease was granted before")
 		return

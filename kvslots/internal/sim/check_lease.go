@@ -41,7 +41,8 @@ type lease struct {
 	endCalls      int     // number of calls that may have ended it
 	overSince     Instant // when a client learnt of its end
 	uncertain     bool    // the stream may have lost it; nothing is known for certain
-	abandoned     bool    // a client says that it was not told of it
+	told          int     // how many answers with it, or calls that may have had one, a client has not abandoned
+	abandoned     bool    // a client says that it was not told of it, and no other was
 	returned      bool    // a return of it has succeeded
 	request       entry.Hash
 	renewedUntil  Instant // until when the renewals so far may take effect
@@ -90,7 +91,10 @@ func (k *checker) beginLease(c *call) {
 			l.mayEnd(now)
 		}
 	case peer.Abandon:
-		if l != nil {
+		if l == nil {
+			break
+		}
+		if l.told--; l.told == 0 {
 			l.abandoned = true
 			l.mayEnd(now)
 		}
@@ -104,6 +108,7 @@ func (k *checker) beginLease(c *call) {
 			c.facts.promisedUntil = l.promisedUntil
 			l.promisedUntil = min(l.promisedUntil, now.Add(r.TTL))
 			l.renewedUntil = never
+			l.told++
 		}
 	case peer.Inspect, peer.InspectOwned:
 		c.facts.certainLeases = k.certainLeases(c.facts.pool)
@@ -193,10 +198,6 @@ func (k *checker) answeredLease(c *call) {
 		k.granted(c, leaseOf(r.Session, c.answer.Grant.Nonce))
 	case peer.Return:
 		k.returned(c)
-	case peer.Abandon:
-		if l := c.facts.lease; l != nil && c.answer.Returned {
-			l.overSince = min(l.overSince, c.end)
-		}
 	case peer.ReadLease:
 		k.leaseRead(c)
 	case peer.Renew:

@@ -118,8 +118,9 @@ func (b *borrower) step() {
 		if b.lease = leaseOfClaim(r.Lease, c.answer.Grant.Claim); c.facts.key != nil {
 			b.lease = keyedLease(c.target.request, c.answer.Grant.Nonce)
 		}
-		if g := c.answer.Grant; c.facts.key != nil && !g.Resumed && b.chance(0.15) { // as a gateway that could not deliver the answer
-			b.ask(peer.Abandon{Held: peer.Held{Pool: b.pool, Lease: b.lease, Revision: g.Revision}}, func(*call) { b.think(b.step) })
+		if c.facts.key != nil && b.chance(0.15) {
+			b.abandon(c)
+			b.think(b.step)
 			return
 		}
 		if b.chance(0.1) {
@@ -160,10 +161,21 @@ func (b *borrower) sendCopy(r peer.Borrow, key, lease entry.Hash) {
 	b.s.after(b.upTo(r.TTL), func() {
 		if n := b.node(); n != nil && b.lease == lease && !b.s.ending {
 			b.s.met.add("stray copy")
-			b.s.ask(b.name, n, b.s.withKey(r, key), nil)
+			b.s.ask(b.name, n, b.s.withKey(r, key), func(c *call) {
+				if c.answer.Err == nil && b.chance(0.5) {
+					b.abandon(c)
+				}
+			})
 			b.sendCopy(r, key, lease)
 		}
 	})
+}
+
+// abandon does as a gateway that could not deliver a lease.
+func (b *borrower) abandon(c *call) {
+	if g := c.answer.Grant; c.node.serving() {
+		b.s.ask(b.name, c.node, peer.Abandon{Pool: c.target.pool, Lease: g.Lease, Sharers: g.Sharers}, nil)
+	}
 }
 
 // follow asks the peer that granted the lease to report its end.

@@ -19,8 +19,6 @@ func (c Coverage) addN(what string, n uint64) { c[what] += n }
 func answerName(c *call) string {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T ", c.request), "peer.")
 	_, returns := c.request.(peer.Return)
-	_, abandons := c.request.(peer.Abandon)
-	returns = returns || abandons
 	switch a := &c.answer; {
 	case a.Err != nil:
 		for _, known := range knownErrors {

@@ -82,68 +82,6 @@ func endToGrant(t testing.TB, peers []*Store, how method) time.Duration {
 	return took
 }
 
-// When a session has been idle for its idle time, and not before, the next in line gets
-// its slot.
-func TestIdleSessionToGrant(t *testing.T) {
-	const idle = time.Second
-	srv := natstest.Start(t, "")
-	peers := openPeers(t, srv, 3)
-	var mu sync.Mutex
-	var late spread
-	together(t, 30, func(t *testing.T, i int) {
-		r := Lock(fmt.Sprint("k", i))
-		next := newSession(t, peers[(i+1)%3], time.Minute)
-		dying, held, used := newIdleHolder(t, peers[i%3], idle, r)
-		// Not arrive, which fails if the machine pauses and next is granted it at once.
-		granted := make(chan Grant)
-		go func() {
-			g, err := waitBy(t.Context(), peers, i+1, next, r, method(i%int(methods)))
-			if err != nil {
-				t.Error(err)
-			}
-			granted <- g
-		}()
-		pinged := time.Now()
-		switch err := peers[i%2].Ping(t.Context(), dying); {
-		case err == nil:
-			used = pinged
-		case !errors.Is(err, ErrSessionGone): // the machine may have paused for the idle time
-			t.Fatal(err)
-		}
-		g := <-granted
-		after := time.Since(used) - idle
-		if g.Fence <= held.Fence {
-			t.Fatal(g)
-		}
-		if after < 0 {
-			t.Errorf("granted %v before the deadline", -after)
-		}
-		mu.Lock()
-		late = append(late, after)
-		mu.Unlock()
-		wantErr(t, peers[i%3].Ping(t.Context(), dying), ErrSessionGone)
-		endAll(t, peers[0], next)
-	})
-	late.report(t, "from the deadline to the grant", toleratedIdle)
-	noRemains(t, srv, peers...)
-}
-
-// waitBy waits for r by a method, and returns at once if r is free. The session joins the
-// line at peers[at].
-func waitBy(ctx context.Context, peers []*Store, at int, session string, r Resource, how method) (Grant, error) {
-	s := peers[at%len(peers)]
-	if how == acquires {
-		return s.Acquire(ctx, session, r, WithTTL(time.Minute), WithWait(time.Minute))
-	}
-	if _, _, err := s.Enqueue(ctx, session, r, WithTTL(time.Minute)); err != nil {
-		return Grant{}, err
-	}
-	if how == waitsAway {
-		s = peers[(at+1)%len(peers)]
-	}
-	return s.Wait(ctx, session, r, time.Minute)
-}
-
 // A session lives while any call at any peer uses it, and ends when it has been idle for
 // its idle time.
 func TestIdleTime(t *testing.T) {
@@ -194,6 +132,8 @@ func TestIdleTime(t *testing.T) {
 		{"pinged in the first third only, at one peer after another", pinging(5, idle/20, peers...)},
 		{"pinged once, long after the first third", pinging(1, idle*4/5, peers[2])},
 	}
+	var mu sync.Mutex
+	var late spread
 	holder := newSession(t, peers[0], time.Minute)
 	mustHold(t, peers[0], holder, Lock("held"))
 	together(t, len(cases), func(t *testing.T, i int) {
@@ -219,11 +159,15 @@ func TestIdleTime(t *testing.T) {
 		used = c.use(t, session, used)
 		after := (<-done).Sub(used) - idle
 		t.Logf("%s: it died %v after its deadline", c.name, after)
+		mu.Lock()
+		late = append(late, after)
+		mu.Unlock()
 		if after < 0 {
 			t.Errorf("%s: too early", c.name)
 		}
 		endAll(t, peers[2], next)
 	})
+	late.report(t, "from the deadline to the grant", toleratedIdle)
 	endAll(t, peers[0], holder)
 	noRemains(t, srv, peers...)
 }

@@ -2,13 +2,11 @@ package natsembed
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
@@ -137,68 +135,5 @@ func TestFlushErrorIsFinal(t *testing.T) {
 	kvslotstest.Must(t, srv.Close())
 	if _, err := os.Stat(filepath.Join(srv.dir.path, cleanFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a failed server left a clean directory: %v", err)
-	}
-}
-
-// BenchmarkFlush measures a claim and its purge, as the library writes them.
-func BenchmarkFlush(b *testing.B) {
-	for _, mode := range []Sync{SyncAlways, SyncGroup, SyncInterval} {
-		for _, clients := range []int{1, 8, 64, 512} {
-			b.Run(fmt.Sprintf("sync=%s/clients=%d", mode, clients), func(b *testing.B) {
-				srv, err := Start(b.Context(), Config{DataDir: b.TempDir(), Sync: mode})
-				kvslotstest.Must(b, err)
-				defer srv.Close()
-				js, err := srv.jetStream(srv.keys.bucket)
-				kvslotstest.Must(b, err)
-				defer js.Conn().Close()
-				if _, err := js.CreateStream(b.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s.*"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true}); err != nil {
-					b.Fatal(err)
-				}
-				work := make(chan struct{}, clients)
-				var running sync.WaitGroup
-				for i := range clients {
-					running.Go(func() {
-						for range work {
-							claimAndPurge(b, srv, js, fmt.Sprintf("s.%d", i))
-						}
-					})
-				}
-				b.ResetTimer()
-				for range b.N {
-					work <- struct{}{}
-				}
-				close(work)
-				running.Wait()
-				b.ReportMetric(2*float64(b.N)/b.Elapsed().Seconds(), "ops/s")
-			})
-		}
-	}
-}
-
-func claimAndPurge(b *testing.B, srv *Server, js jetstream.JetStream, subject string) {
-	claim := nats.NewMsg(subject)
-	claim.Data = make([]byte, 200)
-	ack, err := js.PublishMsg(b.Context(), claim)
-	if err != nil {
-		b.Error(err)
-		return
-	}
-	gate(b, srv)
-	purge := nats.NewMsg(subject)
-	purge.Header.Set("KV-Operation", "PURGE")
-	if _, err := js.PublishMsg(b.Context(), purge, jetstream.WithExpectLastSequencePerSubject(ack.Sequence)); err != nil {
-		b.Error(err)
-	}
-	gate(b, srv)
-}
-
-func gate(b *testing.B, srv *Server) {
-	if srv.Flusher() == nil {
-		return
-	}
-	done := make(chan error, 1)
-	srv.Flusher().Durable(func(err error) { done <- err })
-	if err := <-done; err != nil {
-		b.Error(err)
 	}
 }

@@ -75,8 +75,6 @@ func borrow(ctx context.Context, s *Service, call *Call) error {
 
 // poolOptions returns the options of a borrow: those of options, and the origin for which a place
 // in line counts that may be kept.
-//
-//go:noinline
 func (c *Call) poolOptions() []kvslots.Option {
 	opts := c.options(c.TTL)
 	if c.RequestKey != "" && c.Wait > 0 {
@@ -87,10 +85,7 @@ func (c *Call) poolOptions() []kvslots.Option {
 	return opts
 }
 
-// options returns the options of a call that takes a slot. It is not inlined, so that they take
-// nothing of the stack of a call that waits.
-//
-//go:noinline
+// options returns the options of a call that takes a slot.
 func (c *Call) options(ttl time.Duration) (opts []kvslots.Option) {
 	opts = append(opts, kvslots.WithFixedTTL(ttl), kvslots.WithWait(c.Wait))
 	if c.RequestKey != "" {

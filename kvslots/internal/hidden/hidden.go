@@ -1,6 +1,7 @@
 // Package hidden keeps ids out of stack dumps. The ids of pools and leases are secrets,
 // and a dump prints the arguments of each function on a stack, arrays by value. A
-// function that blocks moves the ids among its arguments elsewhere first.
+// function that blocks moves the ids among its arguments elsewhere first. The program keeps
+// them out of its own dumps; this is for programs that embed a Store (TestDumpOfStore).
 package hidden
 
 import "github.com/google/uuid"

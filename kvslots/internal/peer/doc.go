@@ -66,7 +66,7 @@
 //   - Leases that were granted: told.go, held.go, return.go, renew.go, expiry.go, evict.go, owned.go, inspect.go,
 //     describe.go.
 //   - The registry, which writes configurations for callers: register.go, delete.go, setout.go.
-//   - Borrows: pool.go, borrow.go, wish.go, borrow_phase.go, line.go, share.go, caller.go, claiming.go, ticket.go,
+//   - Borrows: pool.go, borrow.go, wish.go, borrow_phase.go, share.go, caller.go, claiming.go, ticket.go,
 //     repeat.go, restart.go; names.go and idlepools.go, which the others call by the interface naming; enqueue.go
 //     and await.go.
 //   - Sessions: session.go, session_end.go.

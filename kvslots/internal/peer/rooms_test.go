@@ -24,7 +24,7 @@ var rooms = map[string]struct{ files, uses string }{
 	"keeper":   {"feed loading catchup catchup_check contradiction presence confirmation", "contract kernel post"},
 	"leases":   {"told held return renew expiry inspect evict owned describe", "contract kernel post keeper"},
 	"registry": {"register delete setout", "contract kernel post keeper leases"},
-	"lend":     {"pool borrow wish line borrow_phase share caller claiming ticket repeat restart names idlepools enqueue await", "contract kernel post keeper leases"},
+	"lend":     {"pool borrow wish borrow_phase share caller claiming ticket repeat restart names idlepools enqueue await", "contract kernel post keeper leases"},
 	"sessions": {"session session_end", "contract kernel post keeper leases"},
 	"look":     {"follow stats read ranking event", "contract kernel post keeper leases"},
 	"peer":     {"peer hub begin cleaning remains", "contract kernel post keeper leases registry lend sessions look"},

@@ -2,18 +2,6 @@ package rules
 
 import "math"
 
-// InFlight holds a peer's writes to one pool that its view does not show yet.
-type InFlight struct {
-	Claims  map[int]Claim // by the position claimed
-	Joining int           // the number of new tickets
-}
-
-// Claim is a claim in flight.
-type Claim struct {
-	Place  uint64 // of its ticket, or 0
-	Author uint64 // see entry.Entry
-}
-
 // Full reports whether no permit is left.
 func (p *Pool) Full() bool { return p.free() <= 0 }
 
@@ -54,17 +42,4 @@ func (p *Pool) rank(t *Ticket, own *InFlight) (free, before int) {
 		place, before = t.Place, 0
 	}
 	return free, before + p.ahead(place, free-before, own)
-}
-
-// Serves reports whether a claim in flight names the ticket of a place.
-func (f *InFlight) Serves(place uint64) bool {
-	if f == nil {
-		return false
-	}
-	for _, c := range f.Claims {
-		if c.Place == place {
-			return true
-		}
-	}
-	return false
 }

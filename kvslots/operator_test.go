@@ -82,7 +82,7 @@ func TestOperatorRanges(t *testing.T) {
 	if _, err = s.Register(ctx, pool, 1, WithName(strings.Repeat("é", MaxLabel))); err != nil {
 		t.Error(err)
 	}
-	if _, err = s.TakeOut(ctx, ByName("no such name"), OutOfService{}); !errors.Is(err, ErrNoPool) {
+	if _, err = s.TakeOut(ctx, ByName("no-such-name"), OutOfService{}); !errors.Is(err, ErrNoPool) {
 		t.Error(err)
 	}
 }

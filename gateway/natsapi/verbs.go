@@ -12,7 +12,8 @@ import (
 
 // This file answers the verbs of micro services. A verb can be sent to all services, to
 // all services of one name, and to one instance. micro.AddService would answer verbs to any
-// reply subject, with this connection's permissions.
+// reply subject, with this connection's permissions: a PING with the reply subject of a key would
+// write its answer to the bucket. No option of micro is asked before.
 
 func newIdentity(version string) micro.ServiceIdentity {
 	return micro.ServiceIdentity{

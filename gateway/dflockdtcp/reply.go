@@ -64,16 +64,17 @@ func kindOf(reply string) string {
 	return kind
 }
 
-// maxStats is the maximal length of the JSON of statistics.
-const maxStats = 64<<10 - len(replyOK+" \n")
+// maxStats is the maximal length of the JSON of statistics: that of 10,000 locks with names of usual length.
+const maxStats = 1<<20 - len(replyOK+" \n")
 
-// stats has the fields of dflockd's statistics.
+// stats has the fields of dflockd's statistics, and truncated.
 type stats struct {
 	Connections    int              `json:"connections"`
 	Locks          []lockStats      `json:"locks"`
 	Semaphores     []semaphoreStats `json:"semaphores"`
 	IdleLocks      []idleStats      `json:"idle_locks"`
 	IdleSemaphores []idleStats      `json:"idle_semaphores"`
+	Truncated      bool             `json:"truncated,omitempty"` // entries are left out
 }
 
 type lockStats struct {
@@ -96,9 +97,9 @@ type idleStats struct {
 }
 
 // encodeStats returns statistics as JSON. Entries that would make it longer than most bytes
-// are left out, the last ones first.
+// are left out, the last ones first, and the answer says so.
 func encodeStats(of wire.Stats, most int) []byte {
-	room := most - len(`{"connections":,"locks":[],"semaphores":[],"idle_locks":[],"idle_semaphores":[]}`) - len(strconv.Itoa(of.Connections))
+	room := most - len(`{"connections":,"locks":[],"semaphores":[],"idle_locks":[],"idle_semaphores":[],"truncated":true}`) - len(strconv.Itoa(of.Connections))
 	s := stats{Connections: of.Connections}
 	locks := slices.DeleteFunc(slices.Clone(of.Locks), func(l wire.LockStats) bool { return l.Dialect != "" }) // Forrst's, which are other names
 	idleLocks := slices.DeleteFunc(slices.Clone(of.IdleLocks), func(l wire.IdleStats) bool { return l.Dialect != "" })
@@ -111,6 +112,7 @@ func encodeStats(of wire.Stats, most int) []byte {
 	idle := func(l wire.IdleStats) idleStats { return idleStats{l.Key, l.Idle} }
 	s.IdleLocks = fitting(idleLocks, &room, idle)
 	s.IdleSemaphores = fitting(of.IdleSemaphores, &room, idle)
+	s.Truncated = room < 0
 	encoded, _ := wire.Encode(s) // does not fail for texts and numbers
 	return encoded
 }

@@ -157,17 +157,24 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Statistics fit into one line of 64 KiB.
+// Statistics fit into one line of 1 MiB, and say that more are left out.
 func TestManyLocksInStatistics(t *testing.T) {
 	f := openFixture(t, openStore(t, kvslots.Config{}))
 	c := f.dial(t)
-	const n = 400
-	for i := range n {
-		c.take(t, "l", fmt.Sprintf("%d%s", i, strings.Repeat("k", 240)), "0")
+	taken := 0
+	stats := func(locks int) (got string, listed int) {
+		for ; taken < locks; taken++ {
+			c.take(t, "l", fmt.Sprintf("%d%s", taken, strings.Repeat("k", 240)), "0")
+		}
+		got = c.do(t, "stats", "", "")
+		return got, strings.Count(got, `"key"`)
 	}
-	got := c.do(t, "stats", "", "")
-	if len(got) >= 64<<10 || len(got) < 63<<10 || !strings.HasSuffix(got, `}],"semaphores":[],"idle_locks":[],"idle_semaphores":[]}`) {
-		t.Errorf("%d bytes, ending in %q", len(got), got[max(0, len(got)-100):])
+	if got, listed := stats(1000); listed != 1000 || strings.Contains(got, "truncated") {
+		t.Errorf("%d of 1000 locks in %d bytes", listed, len(got))
+	}
+	got, listed := stats(3500)
+	if len(got) >= 1<<20 || len(got) < 1<<20-1<<10 || listed >= 3500 || !strings.HasSuffix(got, `}],"semaphores":[],"idle_locks":[],"idle_semaphores":[],"truncated":true}`) {
+		t.Errorf("%d locks in %d bytes, ending in %q", listed, len(got), got[max(0, len(got)-100):])
 	}
 }
 

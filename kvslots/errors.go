@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
@@ -135,9 +136,14 @@ type RangeError struct {
 
 func (e *RangeError) Error() string { return fmt.Sprintf("%s must be %s", e.Field, e.Range) }
 
-// NoSlotError is the ErrNoSlot of a caller whose place in the line is known.
+// NoSlotError is the ErrNoSlot of a caller whose place in the line is known. A gateway also says who has taken
+// the slots, and whether they are lent at all.
 type NoSlotError struct {
-	Place int // the place that the caller had when its wait was over, or would have got, from 1
+	Place   int           // the place that the caller had when its wait was over, or would have got, from 1
+	HeldBy  string        // the label of the lease at the lowest position; "": it has none, or is not known
+	HeldFor time.Duration // how long that has been held
+	Paused  bool          // an operator has taken the pool out of service
+	Reason  string        // with Paused: why
 }
 
 func (e *NoSlotError) Error() string { return ErrNoSlot.Error() }
@@ -147,7 +153,7 @@ func (e *NoSlotError) Unwrap() error { return ErrNoSlot }
 // refused returns the error of a call that takes a slot.
 func refused(err error, place int32) error {
 	if place > 0 && errors.Is(err, ErrNoSlot) {
-		return &NoSlotError{int(place)}
+		return &NoSlotError{Place: int(place)}
 	}
 	return err
 }

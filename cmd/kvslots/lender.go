@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -44,9 +45,13 @@ func dial(at *settings.Gateway, stderr io.Writer) (l *lender, err error) {
 
 // print prints an error, unless it is the last one again.
 func (l *lender) print(err error) {
-	if text := err.Error(); text != l.printed {
+	text, hint := err.Error(), l.hint
+	if errors.Is(err, kvslots.ErrNoSlot) { // it is told while the call waits
+		text, hint = why(err, text), "waiting"
+	}
+	if text != l.printed {
 		l.printed = text
-		fmt.Fprintf(l.stderr, "kvslots: %s; %s\n", text, l.hint)
+		fmt.Fprintf(l.stderr, "kvslots: %s; %s\n", text, hint)
 	}
 }
 

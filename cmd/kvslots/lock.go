@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -114,22 +113,9 @@ func newNames(from *lender, t leaseTerms, names []string, on func(name string) k
 // taken names what is taken, and by whom, if that is the error.
 func (l *lender) taken(names []string, err error) error {
 	if errors.Is(err, kvslots.ErrNoSlot) {
-		return fmt.Errorf("%s: taken%s%w", printable(strings.Join(names, ", ")), l.holder(names), silent{err})
+		return fmt.Errorf("%s: %s%w", printable(strings.Join(names, ", ")), why(err, "taken"), silent{err})
 	}
 	return err
-}
-
-// holder returns who holds one of several names, and since when, if this client may know it.
-func (l *lender) holder(names []string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	for _, name := range names {
-		detail, err := l.ReadPool(ctx, kvslots.ByName(name), kvslots.DetailPage{MaxHolders: 1})
-		if err == nil && len(detail.Holders) > 0 && detail.Available() == 0 && detail.Holders[0].Label != "" {
-			return fmt.Sprintf(" by %s, for %s", legible(detail.Holders[0].Label), age(detail.Holders[0].Age))
-		}
-	}
-	return ""
 }
 
 // silent wraps an error without its text.

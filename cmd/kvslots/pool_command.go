@@ -87,10 +87,26 @@ func (p *poolCommand) answer(err error, body fmt.Stringer) error {
 	return report(p.OutOrStdout(), p.json, body, body.String())
 }
 
+// why returns the reason of a refusal, a pause or a holder, or otherwise if it is not known.
+func why(err error, otherwise string) string {
+	refused, ok := errors.AsType[*kvslots.NoSlotError](err)
+	switch {
+	case ok && refused.Paused:
+		return withReason("paused", refused.Reason)
+	case ok && refused.HeldBy != "":
+		return fmt.Sprintf("taken by %s, for %s", legible(refused.HeldBy), age(refused.HeldFor))
+	}
+	return otherwise
+}
+
 // placed adds to the text of an error the caller's place in line, if that is known.
 func placed(err error) error {
 	if refused, ok := errors.AsType[*kvslots.NoSlotError](err); ok {
-		return fmt.Errorf("%w; place %d in the line", err, refused.Place)
+		text := err.Error()
+		if reason := why(err, ""); reason != "" && text == kvslots.ErrNoSlot.Error() {
+			text += ": " + reason
+		}
+		return fmt.Errorf("%s%w; place %d in the line", text, silent{err}, refused.Place)
 	}
 	return err
 }

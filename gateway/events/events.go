@@ -30,6 +30,7 @@ import (
 type Store interface {
 	Watch(after uint64, pools ...kvslots.PoolRef) *kvslots.Watcher
 	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
+	kvslots.Operator // to find pools by their names
 }
 
 // Config configures a Dialect.
@@ -172,7 +173,10 @@ func (d *Dialect) parseAll(r *http.Request) (f filter, err error) {
 	for _, hash := range query[wire.EventPool] {
 		pool, err := kvslots.ByHash(hash)
 		if err != nil {
-			return f, &kvslots.RangeError{Field: wire.EventPool, Range: "the hash of a pool, 32 hexadecimal digits"}
+			pool, err = kvslots.FindPool(r.Context(), d.store, hash)
+		}
+		if err != nil {
+			return f, err
 		}
 		f.pools = append(f.pools, pool)
 	}

@@ -93,7 +93,8 @@ type Config struct {
 	// program.
 	Label string
 
-	// Retrying is called with the error of a request before it is repeated, for logs; nil: it is not.
+	// Retrying is called with the error of a request before it is repeated, for logs; nil: it is not. While a
+	// call waits, that includes a *kvslots.NoSlotError if an operator has paused what it waits for.
 	Retrying func(error)
 }
 

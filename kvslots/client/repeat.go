@@ -21,6 +21,9 @@ const (
 	// time for its answer are over.
 	longestAsk = time.Minute
 
+	// firstAsk bounds the wait of the first request if Config.Retrying is to be told of a pause.
+	firstAsk = 3 * time.Second
+
 	// answerTime is how long a gateway may take to answer a request that is repeated, in addition to the
 	// request's wait: see Config.Timeout.
 	answerTime = 2500 * time.Millisecond
@@ -150,6 +153,9 @@ func (c *Client) take(ctx context.Context, t taking) error {
 			t.key = uuid.NewString()
 		}
 		t.asked = min(max(t.until-sent, 0), longestAsk)
+		if last == nil && c.retrying != nil {
+			t.asked = min(t.asked, firstAsk)
+		}
 		if last != nil { // gateways wait for whole seconds
 			t.asked = t.asked.Truncate(time.Second)
 		}
@@ -177,6 +183,9 @@ func (c *Client) take(ctx context.Context, t taking) error {
 func (t *taking) asksAgain(ctx context.Context, err error, sent, grace time.Duration) bool {
 	now := clock.Now()
 	left := t.until - now
+	if refused, ok := errors.AsType[*kvslots.NoSlotError](err); ok && refused.Paused && left > 0 && t.client.retrying != nil {
+		t.client.retrying(err)
+	}
 	switch {
 	case errors.Is(err, kvslots.ErrNoSlot) && left <= 0:
 		// The place in line is kept for a repeat. One without a wait leaves the line.

@@ -46,6 +46,9 @@ const (
 	// from 1, that it had when its wait was over, or would have got without a wait.
 	PlaceHeader = "Kvslots-Place"
 
+	// TakenHeader on such an answer is a Taken.
+	TakenHeader = "Kvslots-Taken"
+
 	// RequestKeyHeader is the request key of a request that may be repeated: see
 	// kvslots.WithRequestKey. Over NATS it is a header, too.
 	RequestKeyHeader = "Idempotency-Key"

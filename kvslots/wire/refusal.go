@@ -41,7 +41,9 @@ func NewRefusal(status int, header interface{ Get(name string) string }, body []
 func Placed(err error, header interface{ Get(name string) string }) error {
 	place, wrong := strconv.ParseUint(header.Get(PlaceHeader), 10, 31)
 	if err == kvslots.ErrNoSlot && wrong == nil && place > 0 {
-		return &kvslots.NoSlotError{Place: int(place)}
+		refused := &kvslots.NoSlotError{Place: int(place)}
+		Taken{}.note(header.Get(TakenHeader), refused)
+		return refused
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -18,6 +19,7 @@ type Reply struct {
 	Waited      string // the value of wire.WaitedHeader; "": the answer has no such header
 	Wait        string // likewise, of wire.WaitHeader
 	Place       string // likewise, of wire.PlaceHeader
+	Taken       string // likewise, of wire.TakenHeader
 	Body        any    // is encoded as JSON, unless it is a json.RawMessage; nil if it is empty
 }
 
@@ -26,7 +28,7 @@ func (s *Service) Reply(c *Call) Reply {
 	if reply, ok := c.Answer.(*Reply); ok {
 		return *reply
 	}
-	reply := Reply{Status: wire.Status{Code: http.StatusOK}, Body: c.Answer, Wait: s.granted(c), Place: placeText(c.place)}
+	reply := Reply{Status: wire.Status{Code: http.StatusOK}, Body: c.Answer, Wait: s.granted(c), Place: placeText(c.place), Taken: c.taken}
 	switch {
 	case c.Lease != nil:
 		reply.Waited = wire.Waited(c.Lease.ExpiresAt().Add(-c.Lease.TTL()), c.Arrived)
@@ -47,7 +49,7 @@ func (s *Service) granted(c *Call) string {
 // RefuseCall returns the answer to a call that has ended with an error: see Refuse.
 func (s *Service) RefuseCall(err error, call *Call) *Reply {
 	reply := s.Refuse(err, call.Operation, call.Trace())
-	reply.Wait, reply.Place = s.granted(call), placeText(placeOf(err))
+	reply.Wait, reply.Place, reply.Taken = s.granted(call), placeText(placeOf(err)), call.taken
 	return reply
 }
 
@@ -57,6 +59,28 @@ func placeOf(err error) int {
 		return refused.Place
 	}
 	return 0
+}
+
+// takenTimeout bounds the read of who has taken what a call was refused.
+const takenTimeout = 500 * time.Millisecond
+
+// takenBy returns the value of wire.TakenHeader for a call that was granted nothing. Who may take from a pool,
+// or a lock by its name, may read it.
+func (s *Service) takenBy(ctx context.Context, c *Call) string {
+	pool := kvslots.ByName(c.Key)
+	if c.Session == "" {
+		pool = kvslots.ByID(c.Pool)
+	}
+	if c.Owner != "" || s.Operator == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, takenTimeout)
+	defer cancel()
+	detail, err := s.Operator.ReadPool(ctx, pool, kvslots.DetailPage{MaxHolders: 1})
+	if err != nil {
+		return ""
+	}
+	return wire.NewTaken(&detail).Header()
 }
 
 func placeText(place int) string {
@@ -74,7 +98,7 @@ func (s *Service) Deny(status wire.Status) *Reply {
 
 // Headers calls set for each header of a reply.
 func (r *Reply) Headers(set func(name, value string)) {
-	for _, header := range [...][2]string{{wire.WaitedHeader, r.Waited}, {wire.WaitHeader, r.Wait}, {wire.PlaceHeader, r.Place}} {
+	for _, header := range [...][2]string{{wire.WaitedHeader, r.Waited}, {wire.WaitHeader, r.Wait}, {wire.PlaceHeader, r.Place}, {wire.TakenHeader, r.Taken}} {
 		if header[1] != "" {
 			set(header[0], header[1])
 		}

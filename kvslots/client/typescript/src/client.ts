@@ -60,7 +60,7 @@ export class Client implements AsyncDisposable {
     return new Lock(name, undefined, this.#shared);
   }
 
-  /** The semaphore with this name, which `limit` holders share. All of them must give the same limit. Nothing is sent. */
+  /** The semaphore with this name, which `limit` holders share. One with another limit waits for its turn. Nothing is sent. */
   semaphore(name: string, limit: number): Lock {
     return new Lock(name, limit, this.#shared);
   }

@@ -263,7 +263,7 @@ class NameClaim(Claim):
             raise ValueError("a name is not empty")
         self._sessions = sessions
         self.path = f"/v1/{'locks' if limit is None else 'semaphores'}/{quote(name, safe='')}"
-        self._limit = {} if limit is None else {"limit": limit}
+        self._limit = {} if limit is None else {"limit": limit, "any_limit": True}
 
     def _request(self, operation: str, body: dict[str, Any]) -> Request:
         assert self._session is not None

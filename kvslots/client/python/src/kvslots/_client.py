@@ -110,7 +110,7 @@ class Client(_Client):
     def semaphore(
         self, name: str, limit: int, *, ttl: float = TTL, wait: float | None = None, label: str | None = None
     ) -> Borrow[Lease]:
-        """Return the semaphore with a name, which limit callers may hold; all have to give the same limit."""
+        """Return the semaphore with a name, which limit callers may hold; one with another limit waits for its turn."""
         return self._named(name, limit, ttl, wait, label)
 
     def _named(
@@ -213,7 +213,7 @@ class AsyncClient(_Client):
     def semaphore(
         self, name: str, limit: int, *, ttl: float = TTL, wait: float | None = None, label: str | None = None
     ) -> AsyncBorrow[AsyncLease]:
-        """Return the semaphore with a name, which limit callers may hold; all have to give the same limit."""
+        """Return the semaphore with a name, which limit callers may hold; one with another limit waits for its turn."""
         return self._named(name, limit, ttl, wait, label)
 
     def _named(

@@ -181,11 +181,11 @@ func TestOutOfServiceCommands(t *testing.T) {
 		wantCall(t, 0, `(?s).*POSITION .*\n0 +- +- +- +out of service: screen broken\n`, "", asked(transport, "holders", hash)...)
 		wantCall(t, 0, "NAME .*\n- +1 out .*\n", "", asked(transport, "ls")...)
 		out := wantCall(t, 0, ".*POSITION=1\n.*", "", asked(transport, "borrow", pool)...)
-		wantCall(t, 75, "", "kvslots: no resource available; .*", asked(transport, "borrow", pool)...)
+		wantCall(t, 75, "", "kvslots: no resource available: taken by .*", asked(transport, "borrow", pool)...)
 		lease := regexp.MustCompile("LEASE=(.*)").FindStringSubmatch(out)[1]
 		wantCall(t, 0, "returned\n", "", asked(transport, "return", pool, lease)...)
 		wantCall(t, 0, `\{"count":2,"in_use":0,"available":0,"waiting":0\}\n`, "", asked(transport, "pause", hash, "--reason", "cleaning", "--json")...)
-		wantCall(t, 75, "", "kvslots: no resource available; .*", asked(transport, "borrow", pool)...)
+		wantCall(t, 75, "", "kvslots: no resource available: paused: cleaning; place 1 in the line\n", asked(transport, "borrow", pool)...)
 		wantCall(t, 0, "count 2, .*\nhash .*\npaused: cleaning\nposition 0 out of service: screen broken\n", "", asked(transport, "inspect", pool)...)
 		wantCall(t, 0, "NAME .*\n- +paused .*\n", "", asked(transport, "ls")...)
 		wantCall(t, 0, "count 2, in use 0, available 1, waiting 0\n", "", asked(transport, "resume", hash)...)

@@ -150,7 +150,7 @@ func checkAlerts(t *testing.T, s *scrapes) {
 		doctored := s.with(bad[a.Alert].metric, bad[a.Alert].value)
 		switch {
 		case a.Alert == "KvslotsStuck":
-			doctored = s.always("kvslots_waiters", 1).always("kvslots_store_grants_total", 7)
+			doctored = s.always("kvslots_waiters", 1).always("kvslots_store_grants_total", 7).always("kvslots_renewals_total", 7)
 		case a.Alert == "KvslotsGatewayMissing":
 			doctored = s.withGateways(2, -10*time.Minute)
 		case strings.HasSuffix(bad[a.Alert].metric, "_bucket"):

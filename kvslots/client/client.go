@@ -94,7 +94,7 @@ type Config struct {
 	Label string
 
 	// Retrying is called with the error of a request before it is repeated, for logs; nil: it is not. While a
-	// call waits, that includes a *kvslots.NoSlotError if an operator has paused what it waits for.
+	// call waits, every minute, that includes a *kvslots.NoSlotError if an operator has paused what it waits for.
 	Retrying func(error)
 }
 

@@ -21,9 +21,6 @@ const (
 	// time for its answer are over.
 	longestAsk = time.Minute
 
-	// firstAsk bounds the wait of the first request if Config.Retrying is to be told of a pause.
-	firstAsk = 3 * time.Second
-
 	// answerTime is how long a gateway may take to answer a request that is repeated, in addition to the
 	// request's wait: see Config.Timeout.
 	answerTime = 2500 * time.Millisecond
@@ -153,9 +150,6 @@ func (c *Client) take(ctx context.Context, t taking) error {
 			t.key = uuid.NewString()
 		}
 		t.asked = min(max(t.until-sent, 0), longestAsk)
-		if last == nil && c.retrying != nil {
-			t.asked = min(t.asked, firstAsk)
-		}
 		if last != nil { // gateways wait for whole seconds
 			t.asked = t.asked.Truncate(time.Second)
 		}

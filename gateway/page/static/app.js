@@ -86,9 +86,14 @@ function showState() {
   document.body.classList.toggle('stale', gone);
 }
 
-/** Shows what the address says: #pool=<hash>, or all pools. */
+/** Shows what the address says: #pool=<hash>, or all pools. A name, or the beginning of a hash, becomes the hash. */
 function route() {
-  const hash = /^#pool=([0-9a-f]{32})$/.exec(location.hash)?.[1];
+  const named = /^#pool=(.+)$/.exec(location.hash)?.[1];
+  const hash = named && /^[0-9a-f]{32}$/.exec(named)?.[0];
+  if (named && !hash) {
+    ask('GET', `v1/pools/${named}`).then((pool) => location.replace(`#pool=${pool.hash}`), () => location.replace('#'));
+    return;
+  }
   const before = view;
   view = hash ? new PoolView(hash, secrets.get(hash) ?? '', admin) : list;
   view.onChange = () => refresher.now();

@@ -48,15 +48,11 @@ func dial(t *testing.T, addr string) net.Conn {
 // request sends a request and returns the status and the name of the refusal.
 func request(t *testing.T, conn net.Conn) (int, string) {
 	t.Helper()
-	if _, err := io.WriteString(conn, "GET /t/1 HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(io.WriteString(conn, "GET /t/1 HTTP/1.1\r\nHost: localhost\r\n\r\n")))
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	kvslotstest.Must(t, err)
 	defer resp.Body.Close()
-	if _, err := io.ReadAll(resp.Body); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(io.ReadAll(resp.Body)))
 	if retry := resp.Header.Get("Retry-After"); (retry == "1") != (resp.StatusCode != 200) ||
 		resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("X-Request-Id") == "" {
 		t.Errorf("%d with headers %v", resp.StatusCode, resp.Header)

@@ -45,15 +45,11 @@ func TestNothingIsSmuggledBehindARequest(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn := dial(t, addr)
-			if _, err := io.WriteString(conn, c.start+"\r\nHost: localhost\r\n"+c.header+"\r\n"+c.body+hidden); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, kvslotstest.Err(io.WriteString(conn, c.start+"\r\nHost: localhost\r\n"+c.header+"\r\n"+c.body+hidden)))
 			answers := bufio.NewReader(conn)
 			answer, err := http.ReadResponse(answers, nil)
 			kvslotstest.Must(t, err)
-			if _, err := io.Copy(io.Discard, answer.Body); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, kvslotstest.Err(io.Copy(io.Discard, answer.Body)))
 			if answer.StatusCode != c.code || !answer.Close {
 				t.Errorf("%d, closes the connection: %t; want %d, true", answer.StatusCode, answer.Close, c.code)
 			}

@@ -18,9 +18,7 @@ func TestBorrowAllNeverDeadlocks(t *testing.T) {
 	pools := make([]uuid.UUID, 4)
 	for i := range pools {
 		pools[i] = uuid.New()
-		if _, err := s.Register(t.Context(), pools[i], 1); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, natstest.Err(s.Register(t.Context(), pools[i], 1)))
 	}
 	var jobs sync.WaitGroup
 	for i := range 50 {
@@ -46,9 +44,7 @@ func TestBorrowAllOrNothing(t *testing.T) {
 	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	free, taken := uuid.New(), uuid.New()
 	for pool, count := range map[uuid.UUID]int{free: 1, taken: 0} {
-		if _, err := s.Register(t.Context(), pool, count); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, natstest.Err(s.Register(t.Context(), pool, count)))
 	}
 	for _, pools := range [][]uuid.UUID{{free, taken}, {taken, free}} {
 		if _, err := BorrowAll(t.Context(), s, pools, WithFixedTTL(time.Minute), WithWait(0)); !errors.Is(err, ErrNoSlot) {
@@ -69,9 +65,7 @@ func TestBorrowAllRenews(t *testing.T) {
 	s := openPeers(t, natstest.Start(t, ""), 1)[0]
 	first, last := uuid.UUID{1}, uuid.UUID{2}
 	for pool, count := range map[uuid.UUID]int{first: 1, last: 0} {
-		if _, err := s.Register(t.Context(), pool, count); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, natstest.Err(s.Register(t.Context(), pool, count)))
 	}
 	var leases []*Lease
 	var err error
@@ -85,9 +79,7 @@ func TestBorrowAllRenews(t *testing.T) {
 	if _, err := s.Borrow(t.Context(), first, WithFixedTTL(time.Second), WithWait(0)); !errors.Is(err, ErrNoSlot) {
 		t.Errorf("the first was not held: %v", err)
 	}
-	if _, err := s.Register(t.Context(), last, 1); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(s.Register(t.Context(), last, 1)))
 	all.Wait()
 	if err != nil || leases[0].Err() != nil || leases[1].Err() != nil {
 		t.Errorf("got %v", err)

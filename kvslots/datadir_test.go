@@ -50,9 +50,7 @@ func TestStoredSecretsAreFound(t *testing.T) {
 		{"half of a token", lock.Token[16:], true},
 		{"token in binary", raw(lock.Token), true},
 	} {
-		if _, err := js.RequestWithContext(t.Context(), bucket.SubjectPrefix+"x.foreign", []byte(c.text)); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, natstest.Err(js.RequestWithContext(t.Context(), bucket.SubjectPrefix+"x.foreign", []byte(c.text))))
 		found := logtest.SecretsIn(dir)
 		if (len(found) > before) != c.found {
 			t.Errorf("%s: found %d secrets, and %d before", c.kind, len(found), before)

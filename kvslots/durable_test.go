@@ -67,9 +67,7 @@ func openGated(t *testing.T) (*Store, *flushes, uuid.UUID) {
 		}
 	})
 	pool := uuid.New()
-	if _, err := store.Register(t.Context(), pool, 1); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(store.Register(t.Context(), pool, 1)))
 	return store, f, pool
 }
 
@@ -104,9 +102,7 @@ func TestLeaseTimeStartsWithTheAnswer(t *testing.T) {
 	if begun := lease.ExpiresAt().Add(-lease.TTL()); begun.Before(answered) {
 		t.Errorf("its time began %v before it was answered", answered.Sub(begun))
 	}
-	if _, err := store.Borrow(t.Context(), pool, WithFixedTTL(time.Second), WithWait(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(store.Borrow(t.Context(), pool, WithFixedTTL(time.Second), WithWait(time.Minute))))
 	if early := time.Until(lease.ExpiresAt()); early > 0 {
 		t.Errorf("the slot was lent again %v before the lease's end", early)
 	}
@@ -146,9 +142,7 @@ func TestFailedFlushGivesBack(t *testing.T) {
 	if err := <-borrowed; !errors.Is(err, ErrUnavailable) || !errors.Is(err, broken) {
 		t.Fatalf("error %v", err)
 	}
-	if _, err := store.Borrow(t.Context(), pool, WithFixedTTL(time.Second), WithWait(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(store.Borrow(t.Context(), pool, WithFixedTTL(time.Second), WithWait(time.Minute))))
 }
 
 // A caller does not wait for a flush that hangs after its context has ended, and holds

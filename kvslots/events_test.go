@@ -33,9 +33,7 @@ func TestWatch(t *testing.T) {
 		t.Fatalf("at first: %+v", e)
 	}
 	pool := uuid.New()
-	if _, err := s.Register(ctx, pool, 1, WithName("screens")); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(s.Register(ctx, pool, 1, WithName("screens"))))
 	next := func() (events []Event) { // but for the other peer, which may come late
 		for len(events) == 0 {
 			events = slices.DeleteFunc(nextEvents(t, w), func(e Event) bool { return e.Type == EventPeerJoined })
@@ -52,9 +50,7 @@ func TestWatch(t *testing.T) {
 	if events = next(); events[0].Type != EventGranted || events[0].Fence != lease.Fence() || events[0].Label != "me" {
 		t.Errorf("granted: %+v", events)
 	}
-	if _, err := lease.Return(ctx); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(lease.Return(ctx)))
 	resumed := other.Watch(registered.ID, ByID(pool))
 	defer resumed.Close()
 	events = nil
@@ -184,18 +180,14 @@ func TestWatchBehind(t *testing.T) {
 	}
 	pool := uuid.New()
 	for range 100 {
-		if _, err := peers[0].Register(ctx, pool, 1); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, natstest.Err(peers[0].Register(ctx, pool, 1)))
 		lease, err := peers[0].Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0))
 		natstest.Must(t, err)
 		ahead := peers[0].Watch(0)
 		id := ahead.ID()
 		ahead.Close()
 		w := peers[1].Watch(id, ByID(pool))
-		if _, err := lease.Return(ctx); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, natstest.Err(lease.Return(ctx)))
 		if e := nextEvents(t, w); e[0].Type != EventReturned {
 			t.Fatalf("%+v", e)
 		}
@@ -218,9 +210,7 @@ func TestEventsAreEncodedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Register(t.Context(), uuid.New(), 1); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(s.Register(t.Context(), uuid.New(), 1)))
 	calls := 0
 	encode := func(e *Event) []byte {
 		calls++

@@ -32,9 +32,7 @@ func fill(t *testing.T, nc *nats.Conn, pool uuid.UUID, leases int) {
 		msg := nats.NewMsg(bucket.SubjectPrefix + m.Key.String())
 		msg.Data = m.Data
 		m.Headers(msg.Header.Set)
-		if _, err := js.PublishMsgAsync(msg); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, natstest.Err(js.PublishMsgAsync(msg)))
 	}
 	<-js.PublishAsyncComplete()
 }
@@ -141,9 +139,7 @@ func TestFault6BucketDeleted(t *testing.T) {
 	if after := stream.CachedInfo().Created.Sub(deleted); after < 3*time.Second {
 		t.Errorf("created again after %v", after)
 	}
-	if _, err := peers[1].Register(t.Context(), pool, 1); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(peers[1].Register(t.Context(), pool, 1)))
 	if again := mustBorrow(t, peers[0].Store, pool); again.Fence() <= l.Fence() {
 		t.Errorf("fence %d after %d", again.Fence(), l.Fence())
 	}

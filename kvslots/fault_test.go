@@ -146,16 +146,12 @@ func TestBucketMadeAnew(t *testing.T) {
 	l := mustBorrow(t, s, pool)
 	js := natstest.JetStream(t, srv.Connect())
 	natstest.Must(t, js.DeleteStream(t.Context(), bucket.StreamName))
-	if _, err := js.CreateStream(t.Context(), bucket.StreamConfig(1)); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(js.CreateStream(t.Context(), bucket.StreamConfig(1))))
 	eventually(t, "the pool is gone", func() bool {
 		_, err := s.Inspect(t.Context(), pool)
 		return errors.Is(err, ErrNoPool)
 	})
-	if _, err := s.Register(t.Context(), pool, 2); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(s.Register(t.Context(), pool, 2)))
 	if again := mustBorrow(t, s, pool); again.Fence() <= l.Fence() {
 		t.Fatalf("fence %d after %d", again.Fence(), l.Fence())
 	}
@@ -176,9 +172,7 @@ func TestForeignEntries(t *testing.T) {
 		"p." + poolHash(pool).String() + ".w.zzz.1", "n.zzz",
 	} {
 		for range 2 {
-			if _, err := js.Publish(t.Context(), bucket.SubjectPrefix+key, []byte("\x1b[31m{{{")); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, natstest.Err(js.Publish(t.Context(), bucket.SubjectPrefix+key, []byte("\x1b[31m{{{"))))
 		}
 	}
 	if l := mustBorrow(t, s, pool); l.Position() != 0 {

@@ -281,9 +281,7 @@ func observe(t *testing.T, nc *nats.Conn) *observer {
 	js, err := nc.JetStream()
 	natstest.Must(t, err)
 	const slots = bucket.SubjectPrefix + "p.*.s.*"
-	if _, err := js.Subscribe(slots, o.see, nats.OrderedConsumer()); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(js.Subscribe(slots, o.see, nats.OrderedConsumer())))
 	for subject, take := range map[string]nats.MsgHandler{slots: o.claimed, nats.InboxPrefix + ">": o.answered} {
 		sub, err := nc.Subscribe(subject, take)
 		natstest.Must(t, err)

@@ -27,9 +27,7 @@ func TestMaxPools(t *testing.T) {
 		peers = append(peers, s)
 	}
 	a, b := peers[0], peers[1]
-	if _, err := a.LockOwned(t.Context(), "no-pool", "me", WithTTL(DefaultMaxWait), WithWait(0)); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(a.LockOwned(t.Context(), "no-pool", "me", WithTTL(DefaultMaxWait), WithWait(0))))
 	pools := make([]uuid.UUID, most)
 	for i := range pools {
 		pools[i] = newPool(t, a, 1)

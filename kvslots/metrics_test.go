@@ -62,9 +62,7 @@ func TestMetrics(t *testing.T) {
 	first, second := mustBorrow(t, s, pool), mustBorrow(t, s, pool)
 	session, _, err := s.CreateSession(t.Context(), WithIdle(time.Minute))
 	natstest.Must(t, err)
-	if _, err := s.Acquire(t.Context(), session, Semaphore("printers", 3), WithTTL(time.Minute), WithWait(0)); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(s.Acquire(t.Context(), session, Semaphore("printers", 3), WithTTL(time.Minute), WithWait(0))))
 	waited := make(chan error, 1)
 	go func() {
 		_, err := other.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
@@ -99,9 +97,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("wrote %d, read %d, barriers %d, readings %d, rebuilds %d", m.Wrote.Count, m.Read.Count, m.Barriers, m.Readings, m.Rebuilds)
 	}
 
-	if _, err := srv.Connect().RequestWithContext(t.Context(), bucket.SubjectPrefix+"x.foreign", []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(srv.Connect().RequestWithContext(t.Context(), bucket.SubjectPrefix+"x.foreign", []byte("x"))))
 	await("the foreign entry", s, func(m Metrics) bool { return m.Foreign == 1 })
 	await("the level", s, func(m Metrics) bool { return m.LagRevisions == 0 && m.Lag < 2*time.Second && m.WritesInFlight == 0 })
 	srv.Stop()
@@ -112,9 +108,7 @@ func TestMetrics(t *testing.T) {
 func BenchmarkMetrics(b *testing.B) {
 	s := openPeers(b, natstest.Start(b, ""), 1)[0]
 	for range 1000 {
-		if _, err := s.Register(b.Context(), uuid.New(), 1); err != nil {
-			b.Fatal(err)
-		}
+		natstest.Must(b, natstest.Err(s.Register(b.Context(), uuid.New(), 1)))
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -17,9 +17,7 @@ func TestOperator(t *testing.T) {
 	ctx := t.Context()
 	peers := openPeers(t, natstest.Start(t, ""), 2)
 	s, other, pool := peers[0], peers[1], uuid.New()
-	if _, err := s.Register(ctx, pool, 2, WithName("screens")); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(s.Register(ctx, pool, 2, WithName("screens"))))
 	lease, err := s.Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0), WithLabel("ci@build7:1234 make"))
 	natstest.Must(t, err)
 	if h, err := other.Holder(ctx, pool, lease.ID()); err != nil || h.Fence != lease.Fence() || h.Label != "ci@build7:1234 make" {
@@ -99,9 +97,7 @@ func wantRange(t *testing.T, err error, field string) {
 func TestOutOfServiceIsBounded(t *testing.T) {
 	ctx := t.Context()
 	s, pool := openPeers(t, natstest.Start(t, ""), 1)[0], uuid.New()
-	if _, err := s.Register(ctx, pool, 1000); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(s.Register(ctx, pool, 1000)))
 	reason := strings.Repeat("<", MaxLabel)
 	for i := range 1000 {
 		_, err := s.TakeOut(ctx, ByID(pool), OutOfService{i, reason})

@@ -79,9 +79,7 @@ func TestUnlockOwnedEndsOneAcquisition(t *testing.T) {
 // Locks of owners, locks of sessions, and pools have separate namespaces.
 func TestOwnedLocksAreApart(t *testing.T) {
 	s := openPeers(t, natstest.Start(t, ""), 1)[0]
-	if _, err := s.Acquire(t.Context(), newSession(t, s, time.Minute), Lock("k"), WithTTL(time.Minute), WithWait(0)); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(s.Acquire(t.Context(), newSession(t, s, time.Minute), Lock("k"), WithTTL(time.Minute), WithWait(0))))
 	lockOwned(t, s, "k", "ann", time.Minute, 0)
 	stats, err := s.Stats(t.Context())
 	if err != nil || len(stats.Names) != 2 || stats.Names[0].Owned == stats.Names[1].Owned {

@@ -98,9 +98,7 @@ func TestReadyByWriting(t *testing.T) {
 				o.Users = users(nil)
 			})
 			s := openAs(t, dial(t, srv, "kvslots"))
-			if _, err := admin(t, srv).CreateStream(t.Context(), jetstream.StreamConfig{Name: "BALLAST", Subjects: []string{"ballast.>"}}); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, natstest.Err(admin(t, srv).CreateStream(t.Context(), jetstream.StreamConfig{Name: "BALLAST", Subjects: []string{"ballast.>"}})))
 			pool := newPool(t, s, 2)
 			lease := mustBorrow(t, s, pool)
 			natstest.Must(t, s.Ready())
@@ -209,9 +207,7 @@ func limitStream(t *testing.T, srv *natstest.Server, bytes int64) {
 	natstest.Must(t, err)
 	config := stream.CachedInfo().Config
 	config.MaxBytes = bytes
-	if _, err := js.UpdateStream(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(js.UpdateStream(t.Context(), config)))
 }
 
 // A store creates its bucket again if it is deleted.

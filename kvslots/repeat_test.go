@@ -17,9 +17,7 @@ func TestRequestKeyAtAnyStore(t *testing.T) {
 	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 2)
 	ctx, pool := t.Context(), uuid.New()
-	if _, err := peers[0].Register(ctx, pool, 3); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(peers[0].Register(ctx, pool, 3)))
 	key := WithRequestKey("job 17")
 	first, err := peers[0].Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0), key)
 	natstest.Must(t, err)
@@ -61,9 +59,7 @@ func TestLeasesOfOneKeyDiffer(t *testing.T) {
 	ids := map[uuid.UUID]bool{}
 	for range 3 {
 		pool := uuid.New()
-		if _, err := s.Register(t.Context(), pool, 1); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, natstest.Err(s.Register(t.Context(), pool, 1)))
 		for range 2 {
 			l, err := s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0), WithRequestKey("k"))
 			natstest.Must(t, err)
@@ -71,9 +67,7 @@ func TestLeasesOfOneKeyDiffer(t *testing.T) {
 				t.Errorf("lease %v", l.ID())
 			}
 			ids[l.ID()] = true
-			if _, err := l.Return(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, natstest.Err(l.Return(t.Context())))
 		}
 	}
 }
@@ -117,9 +111,7 @@ func TestPlaceKeptForRequestKey(t *testing.T) {
 	natstest.Must(t, err)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	pool := uuid.New()
-	if _, err := s.Register(t.Context(), pool, 1); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(s.Register(t.Context(), pool, 1)))
 	holder, err := s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0))
 	natstest.Must(t, err)
 	inLine := func(n int) {
@@ -155,18 +147,14 @@ func TestPlaceKeptForRequestKey(t *testing.T) {
 		p, err := s.ReadPool(t.Context(), ByID(pool), DetailPage{MaxWaiters: 1})
 		return err == nil && len(p.Waiters) == 1 && !p.Waiters[0].Away
 	})
-	if _, err := holder.Return(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(holder.Return(t.Context())))
 	natstest.Must(t, <-back)
 	select {
 	case <-later:
 		t.Error("the later borrow was served before")
 	default:
 	}
-	if _, err := l.Return(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(l.Return(t.Context())))
 	if l := <-later; l == nil {
 		t.Error("the later borrow was not served")
 	}

@@ -121,9 +121,7 @@ func TestWaitTimesOut(t *testing.T) {
 	peers := openPeers(t, natstest.Start(t, ""), 2)
 	ctx := t.Context()
 	holder, waiter := newSession(t, peers[0], time.Minute), newSession(t, peers[1], time.Minute)
-	if _, err := peers[0].Acquire(ctx, holder, Semaphore("k", 1), WithTTL(time.Minute), WithWait(0)); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(peers[0].Acquire(ctx, holder, Semaphore("k", 1), WithTTL(time.Minute), WithWait(0))))
 	if _, _, err := peers[0].Enqueue(ctx, waiter, Semaphore("k", 1), WithTTL(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
@@ -158,9 +156,7 @@ func TestIdleSessionEnds(t *testing.T) {
 	ctx := t.Context()
 	waiter := newSession(t, peers[1], time.Minute)
 	idle, _, used := newIdleHolder(t, peers[0], time.Second, Lock("k"))
-	if _, err := peers[1].Acquire(ctx, waiter, Lock("k"), WithTTL(time.Minute), WithWait(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(peers[1].Acquire(ctx, waiter, Lock("k"), WithTTL(time.Minute), WithWait(time.Minute))))
 	t.Logf("granted %v after the deadline", time.Since(used)-time.Second)
 	if late := time.Since(used) - time.Second; late < 0 {
 		t.Fatal("too early:", late)

@@ -31,9 +31,7 @@ func openPeers(t testing.TB, srv *natstest.Server, n int) []*Store {
 func newPool(t testing.TB, s *Store, count int) uuid.UUID {
 	t.Helper()
 	pool := uuid.New()
-	if _, err := s.Register(t.Context(), pool, count); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(s.Register(t.Context(), pool, count)))
 	return pool
 }
 
@@ -172,9 +170,7 @@ func TestDeleteEndsAll(t *testing.T) {
 		_, err = s.Inspect(t.Context(), pool)
 		wantErr(t, err, ErrNoPool)
 	}
-	if _, err := peers[1].Register(t.Context(), pool, 1); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(peers[1].Register(t.Context(), pool, 1)))
 	if ok, err := peers[0].Return(t.Context(), pool, l.ID()); ok || err != nil {
 		t.Fatalf("an old lease was returned to a new pool: %v, %v", ok, err)
 	}
@@ -203,9 +199,7 @@ func TestRaisedCountWakes(t *testing.T) {
 		state, _ := peers[0].Inspect(t.Context(), pool)
 		return state.Waiting == waiters
 	})
-	if _, err := peers[1].Register(t.Context(), pool, waiters); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(peers[1].Register(t.Context(), pool, waiters)))
 	seen := map[int]bool{}
 	for range waiters {
 		seen[<-got] = true
@@ -308,9 +302,7 @@ func TestWrongBucket(t *testing.T) {
 			js := natstest.JetStream(t, nc)
 			cfg := bucket.StreamConfig(1)
 			c.change(&cfg)
-			if _, err := js.CreateStream(t.Context(), cfg); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, natstest.Err(js.CreateStream(t.Context(), cfg)))
 			_, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
 			wantErr(t, err, bucket.ErrWrongBucket)
 			if !containsText(err, c.want) {

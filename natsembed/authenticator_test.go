@@ -97,9 +97,7 @@ func serve(t *testing.T, srv *Server, opts ...nats.Option) *nats.Conn {
 	nc, err := srv.ConnectService(opts...)
 	kvslotstest.Must(t, err)
 	for _, subject := range []string{"kvslots.>", "$SRV.>"} {
-		if _, err := nc.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(nc.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond(nil) })))
 	}
 	kvslotstest.Must(t, nc.Flush())
 	return nc
@@ -181,9 +179,7 @@ func TestPrivateInboxes(t *testing.T) {
 	}
 	spy, complaints := client(t, srv, bobKey)
 	for _, subject := range []string{"_INBOX_" + alice + ".>", "_INBOX.>", "_KVSLOTS.>"} {
-		if _, err := spy.SubscribeSync(subject); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(spy.SubscribeSync(subject)))
 		if err := <-complaints; !errors.Is(err, nats.ErrPermissionViolation) {
 			t.Errorf("%s: complains of %v", subject, err)
 		}

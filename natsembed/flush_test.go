@@ -76,21 +76,15 @@ func TestFlushFromAnotherProcess(t *testing.T) {
 			kvslotstest.Must(t, err)
 			for i := range 3 {
 				name := fmt.Sprint("S", i)
-				if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name}}); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := js.Publish(t.Context(), name, []byte("text")); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, kvslotstest.Err(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name}})))
+				kvslotstest.Must(t, kvslotstest.Err(js.Publish(t.Context(), name, []byte("text"))))
 				kvslotstest.Must(t, Flush(t.Context(), nc))
 				if missing := f.missing(t, streamsPath(srv)); len(missing) > 0 {
 					t.Errorf("not flushed: %s", missing)
 				}
 			}
 			f.fail(errors.New("the disk is broken"))
-			if _, err := js.Publish(t.Context(), "S0", []byte("more")); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, kvslotstest.Err(js.Publish(t.Context(), "S0", []byte("more"))))
 			if err := Flush(t.Context(), nc); err == nil || !strings.Contains(err.Error(), "the disk is broken") {
 				t.Errorf("got %v", err)
 			}

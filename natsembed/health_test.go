@@ -37,9 +37,7 @@ func TestServerFailsWhenItHangs(t *testing.T) {
 			put(t, srv, "one")
 			flushed(t, srv)
 			hang.Store(true)
-			if _, err := connect(t, srv).Publish(t.Context(), "s", nil); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, kvslotstest.Err(connect(t, srv).Publish(t.Context(), "s", nil)))
 			done := make(chan error, 2)
 			srv.Flusher().Durable(func(err error) { done <- err })
 			<-hangs

@@ -73,9 +73,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))
 	kvslotstest.Must(t, err)
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "CONNECT {}\r\nSUB _INBOX."+strings.Repeat("x", 2<<10)+" 1\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(io.WriteString(conn, "CONNECT {}\r\nSUB _INBOX."+strings.Repeat("x", 2<<10)+" 1\r\n")))
 	answer, _ := io.ReadAll(conn) // an error is that of a connection that the server has reset
 	if !strings.Contains(string(answer), "maximum control line exceeded") {
 		t.Errorf("a long line is answered %q", answer)
@@ -92,9 +90,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	for i := range 257 {
 		fmt.Fprintf(&all, "SUB _INBOX.%d %d\r\n", i, i)
 	}
-	if _, err := io.WriteString(conn, all.String()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(io.WriteString(conn, all.String())))
 	for lines := bufio.NewReader(conn); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {

@@ -19,9 +19,7 @@ func TestLinksFollowTheBlocks(t *testing.T) {
 	js := likeTheBucket(t, srv)
 	for round := range 4 {
 		for i := range 150 {
-			if _, err := js.Publish(t.Context(), fmt.Sprintf("s.%d", i), make([]byte, maxRecord)); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, kvslotstest.Err(js.Publish(t.Context(), fmt.Sprintf("s.%d", i), make([]byte, maxRecord))))
 		}
 		flushed(t, srv)
 		unlinked, superfluous := compareLinks(t, srv)

@@ -45,9 +45,7 @@ func TestPassCoversChangedNames(t *testing.T) {
 		kvslotstest.Must(t, change())
 		for n := range 300 { // more than one block
 			for _, subject := range []string{"s", "t"} {
-				if _, err := js.Publish(t.Context(), fmt.Sprintf("%s.%d", subject, n%7), make([]byte, maxRecord)); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, kvslotstest.Err(js.Publish(t.Context(), fmt.Sprintf("%s.%d", subject, n%7), make([]byte, maxRecord))))
 			}
 			if n%30 == 0 {
 				flushed(t, srv)

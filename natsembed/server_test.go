@@ -175,12 +175,8 @@ func startServer(t *testing.T, cfg Config) *Server {
 func put(t *testing.T, srv *Server, text string) {
 	t.Helper()
 	js := connect(t, srv)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.Publish(t.Context(), "s", []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}})))
+	kvslotstest.Must(t, kvslotstest.Err(js.Publish(t.Context(), "s", []byte(text))))
 }
 
 func messages(t *testing.T, srv *Server) uint64 {

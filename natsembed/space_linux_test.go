@@ -147,9 +147,7 @@ func TestMostOfTheDisk(t *testing.T) {
 	put(t, srv, "one")
 	js := connect(t, srv)
 	for range count {
-		if _, err := js.Publish(t.Context(), "s", make([]byte, size)); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(js.Publish(t.Context(), "s", make([]byte, size))))
 	}
 	kvslotstest.Must(t, srv.Close())
 	again := startServer(t, cfg)

@@ -43,9 +43,7 @@ func TestMaxStore(t *testing.T) {
 	kvslotstest.Must(t, srv.Room())
 	js := connect(t, srv)
 	for range 2 {
-		if _, err := js.Publish(t.Context(), "s", make([]byte, 60<<10)); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(js.Publish(t.Context(), "s", make([]byte, 60<<10))))
 	}
 	wantRoom(t, srv, "for new entries: raise its limit (MaxStore)")
 	if _, err := js.Publish(t.Context(), "s", []byte("a return")); err != nil {

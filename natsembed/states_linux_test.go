@@ -91,12 +91,8 @@ func prepare(t *testing.T, dir string) {
 	kvslotstest.Must(t, err)
 	s, err := openSite(t.Context(), srv, onFlush)
 	kvslotstest.Must(t, err)
-	if _, err := s.store.Register(t.Context(), leasedPool, 2); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.store.Borrow(t.Context(), leasedPool, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(s.store.Register(t.Context(), leasedPool, 2)))
+	kvslotstest.Must(t, kvslotstest.Err(s.store.Borrow(t.Context(), leasedPool, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0))))
 	s.close()
 	kvslotstest.Must(t, srv.Close())
 }

@@ -76,9 +76,7 @@ func TestDumpOfStore(t *testing.T) {
 	store, err := natsstore.Open(t.Context(), kvslotstest.Start(t, "").Connect(), kvslots.Config{Logger: logtest.Logger()})
 	kvslotstest.Must(t, err)
 	defer store.Close(context.Background())
-	if _, err := store.Register(t.Context(), waitingPool, 1); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(store.Register(t.Context(), waitingPool, 1)))
 	lease, err := store.Borrow(t.Context(), waitingPool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 	kvslotstest.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -117,9 +115,7 @@ func TestDumpOfProgram(t *testing.T) {
 	over := natsclient.New(connectNATS(t, listening["nats"].(string)), client.Config{})
 	leases := map[uuid.UUID]uuid.UUID{}
 	for _, pool := range []uuid.UUID{heldPool, waitingPool} {
-		if _, err := over.Register(t.Context(), pool, 1); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(over.Register(t.Context(), pool, 1)))
 		lease, err := over.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 		kvslotstest.Must(t, err)
 		leases[pool] = lease.ID()

@@ -80,7 +80,5 @@ func changeBucket(t *testing.T, dir string, change func(*jetstream.StreamConfig)
 	kvslotstest.Must(t, err)
 	s := stream.CachedInfo().Config
 	change(&s)
-	if _, err := js.UpdateStream(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(js.UpdateStream(t.Context(), s)))
 }

@@ -54,9 +54,7 @@ func TestServeOverNATS(t *testing.T) {
 	refused := make(chan error, 100)
 	c := natsclient.New(connectNATS(t, p.natsURL(t), nats.UserInfo("u", "hunter2")), client.Config{Retrying: func(err error) { refused <- err }})
 	id := uuid.MustParse(pool)
-	if _, err := c.Register(t.Context(), id, 1); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(c.Register(t.Context(), id, 1)))
 	lease, err := c.Borrow(t.Context(), id, kvslots.WithFixedTTL(30*time.Second), kvslots.WithWait(0))
 	kvslotstest.Must(t, err)
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 409, "")
@@ -135,9 +133,7 @@ func TestBorrowerDiesAtTheListener(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--sync", "interval")
 	nc := connectNATS(t, p.natsURL(t))
 	c, id := natsclient.New(nc, client.Config{}), uuid.MustParse(pool)
-	if _, err := c.Register(t.Context(), id, 1); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(c.Register(t.Context(), id, 1)))
 	for range 20 {
 		held, err := c.Borrow(t.Context(), id, kvslots.WithFixedTTL(10*time.Minute), kvslots.WithWait(0))
 		kvslotstest.Must(t, err)
@@ -160,13 +156,9 @@ func TestBorrowerDiesAtTheListener(t *testing.T) {
 		dying.Close()
 		<-died
 		for range 10 { // long enough for the server to notice the death
-			if _, err := nc.RTT(); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, kvslotstest.Err(nc.RTT()))
 		}
-		if _, err := held.Return(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(held.Return(t.Context())))
 		if err := <-next; err != nil {
 			t.Fatalf("the next in line: %v", err)
 		}
@@ -246,9 +238,7 @@ func TestManualNATS(t *testing.T) {
 		text := s.translate(line[min(2, len(line)):])
 		switch {
 		case strings.HasPrefix(line, "> "):
-			if _, err := io.WriteString(conn, text+"\r\n"); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, kvslotstest.Err(io.WriteString(conn, text+"\r\n")))
 		default:
 			received, ok := lines.next()
 			if !ok {

@@ -269,22 +269,16 @@ func TestLongLists(t *testing.T) {
 	kvslotstest.Must(t, err)
 	defer c.Close()
 	for range n {
-		if _, err := c.Register(t.Context(), uuid.New(), 1); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(c.Register(t.Context(), uuid.New(), 1)))
 	}
 	many := uuid.New()
-	if _, err := c.Register(t.Context(), many, n); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(c.Register(t.Context(), many, n)))
 	var waits sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	defer waits.Wait()
 	defer cancel()
 	for range n {
-		if _, err := c.Borrow(t.Context(), many, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0)); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(c.Borrow(t.Context(), many, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))))
 	}
 	for range n {
 		waits.Go(func() { _, _ = c.Borrow(ctx, many, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Minute)) })

@@ -51,12 +51,8 @@ func TestRecommendedPermissions(t *testing.T) {
 			}
 		}))
 	client, id := natsclient.New(ann, client.Config{}), uuid.MustParse(pool)
-	if _, err := client.Register(t.Context(), id, 1); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Borrow(t.Context(), id, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(client.Register(t.Context(), id, 1)))
+	kvslotstest.Must(t, kvslotstest.Err(client.Borrow(t.Context(), id, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0))))
 	session, _, err := client.CreateSession(t.Context())
 	kvslotstest.Must(t, err)
 	if _, err := client.Acquire(t.Context(), session, kvslots.Lock("deploy"), kvslots.WithTTL(time.Minute), kvslots.WithWait(0)); err != nil {
@@ -164,14 +160,10 @@ func TestGatewayInboxesAreItsOwn(t *testing.T) {
 	p := startServe(t, noEnv, "--nats-url", url)
 	ann := natsclient.New(connectNATS(t, url, nats.CustomInboxPrefix("_INBOX_ann")), client.Config{})
 	id := uuid.MustParse(pool)
-	if _, err := ann.Register(t.Context(), id, 1); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(ann.Register(t.Context(), id, 1)))
 	lease, err := ann.Borrow(t.Context(), id, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0))
 	kvslotstest.Must(t, err)
-	if _, err := lease.Return(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(lease.Return(t.Context())))
 	p.want(t, "GET", "/l/"+pool, "", 200, `"count":1,"in_use":0`)
 	kvslotstest.Must(t, spy.Flush())
 	if m, err := seen.NextMsg(time.Millisecond); err == nil {

@@ -85,8 +85,6 @@ func interruptRestore(t *testing.T, url string) {
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "kvslots-restore", Subjects: []string{"_KVSLOTS.restore"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.Publish(t.Context(), "_KVSLOTS.restore", []byte("_KVSLOTS.gone")); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(js.Publish(t.Context(), "_KVSLOTS.restore", []byte("_KVSLOTS.gone"))))
 	kvslotstest.Must(t, js.DeleteStream(t.Context(), "KV_kvslots"))
 }

@@ -115,9 +115,7 @@ func TestServiceManagerReloads(t *testing.T) {
 	end, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: s.name, Net: "unixgram"})
 	kvslotstest.Must(t, err)
 	defer end.Close()
-	if _, err := end.Write([]byte("END=1")); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(end.Write([]byte("END=1"))))
 	if told := s.want(t, "END=1"); len(told) != 1 {
 		t.Errorf("told %q while it stopped", told)
 	}

@@ -114,9 +114,7 @@ func (d *target) overHTTP(t *testing.T, path, _, body string, keyed bool) (leave
 func (d *target) overNATS(t *testing.T, _, subject, body string, keyed bool) (leave func()) {
 	nc := d.connect(t)
 	inbox := nc.NewInbox()
-	if _, err := nc.SubscribeSync(inbox + ".*"); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(nc.SubscribeSync(inbox+".*")))
 	for i := range ghosts {
 		m := nats.NewMsg(subject)
 		m.Reply, m.Data = fmt.Sprint(inbox, ".", i), []byte(body)

@@ -31,9 +31,7 @@ import (
 func register(t testing.TB, s *site, count int, opts ...kvslots.Option) uuid.UUID {
 	t.Helper()
 	pool := uuid.New()
-	if _, err := s.store.Register(t.Context(), pool, count, opts...); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(s.store.Register(t.Context(), pool, count, opts...)))
 	return pool
 }
 
@@ -46,9 +44,7 @@ func borrow(t testing.TB, s *site, pool uuid.UUID, label string) *kvslots.Lease 
 
 func giveBack(t testing.TB, lease *kvslots.Lease) {
 	t.Helper()
-	if _, err := lease.Return(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(lease.Return(t.Context())))
 }
 
 // Each filter shows what it names and nothing else.
@@ -315,9 +311,7 @@ func TestStalledReader(t *testing.T) {
 	kvslotstest.Must(t, err)
 	defer conn.Close()
 	kvslotstest.Must(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
-	if _, err := fmt.Fprintf(conn, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(fmt.Fprintf(conn, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")))
 	gatewaytest.Eventually(t, "the stream is open", func() bool { return strings.Contains(scrape(t, s), "kvslots_event_streams 2") })
 	pool := register(t, s, 1)
 	label := strings.Repeat("\\", kvslots.MaxLabel)
@@ -374,9 +368,7 @@ func TestPublisher(t *testing.T) {
 		var e wire.Event
 		gatewaytest.Eventually(t, "an event is published", func() bool { // none is, for a moment after the first store has ended
 			pool := uuid.New()
-			if _, err := s.Register(t.Context(), pool, 1); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, kvslotstest.Err(s.Register(t.Context(), pool, 1)))
 			hash := kvslots.ByID(pool).Hash()
 			for {
 				m, err := sub.NextMsg(time.Second)

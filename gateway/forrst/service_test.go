@@ -131,9 +131,7 @@ func TestCallersExcludeEachOther(t *testing.T) {
 			return err == nil && len(stats.Names) == 1 && len(stats.Names[0].Waiters) == i+1
 		})
 	}
-	if _, err := gateways[0].store.UnlockOwned(t.Context(), held); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(gateways[0].store.UnlockOwned(t.Context(), held)))
 	wg.Wait()
 	for i, r := range results {
 		switch {

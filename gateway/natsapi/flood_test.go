@@ -24,9 +24,7 @@ func (d *fixture) flood(t *testing.T, requests, n int) (client *nats.Conn, pool 
 	}
 	client = d.srv.Connect()
 	inbox := client.NewInbox()
-	if _, err := client.SubscribeSync(inbox + ".*"); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(client.SubscribeSync(inbox+".*")))
 	for i := range requests {
 		kvslotstest.Must(t, client.PublishRequest("kvslots.borrow", fmt.Sprintf("%s.%d", inbox, i), []byte(`{"id":"`+pool+`","ttl":600,"wait":600}`)))
 	}

@@ -54,9 +54,7 @@ func TestFollowing(t *testing.T) {
 	a, b := d.borrow(t, `"ttl":600`), d.borrow(t, `"ttl":600`)
 	returned, deleted := d.follow(t, "follow", ofLease(a.Lease, `,"wait":60`)), d.follow(t, "follow", ofLease(b.Lease, `,"wait":60`))
 	d.want(t, "follow", ofLease(b.Lease, `,"wait":1`), "200", `{"ended":false}`)
-	if _, err := other.Return(t.Context(), pool, a.Lease); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(other.Return(t.Context(), pool, a.Lease)))
 	returned.want(t, "200", `{"ended":true,"cause":"not_held"}`)
 	kvslotstest.Must(t, other.Delete(t.Context(), pool))
 	deleted.want(t, "200", `{"ended":true,"cause":"no_pool"}`)

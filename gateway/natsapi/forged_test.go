@@ -44,9 +44,7 @@ func TestOthersCannotAnswerGrants(t *testing.T) {
 	borrow := func(wait int, header nats.Header) chan *nats.Msg {
 		granted := make(chan *nats.Msg, 1)
 		inbox := d.nc.NewInbox()
-		if _, err := d.nc.Subscribe(inbox, func(m *nats.Msg) { granted <- m }); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(d.nc.Subscribe(inbox, func(m *nats.Msg) { granted <- m })))
 		body := fmt.Appendf(nil, `{"id":"%s","ttl":600,"wait":%d}`, poolA, wait)
 		kvslotstest.Must(t, d.nc.PublishMsg(&nats.Msg{Subject: "kvslots.borrow", Reply: inbox, Header: header, Data: body}))
 		return granted

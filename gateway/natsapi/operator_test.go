@@ -27,14 +27,10 @@ func TestOperatorTokens(t *testing.T) {
 		cfg.Sessions, cfg.Turns, cfg.Tokens = store, gateway.NewTurns(), tokens
 	})
 	ctx, pool := t.Context(), uuid.MustParse(poolA)
-	if _, err := store.Register(ctx, pool, 1); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(store.Register(ctx, pool, 1)))
 	session, _, err := store.CreateSession(ctx)
 	kvslotstest.Must(t, err)
-	if _, err := store.Acquire(ctx, session, kvslots.Lock("deploy"), kvslots.WithTTL(time.Minute), kvslots.WithWait(0)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(store.Acquire(ctx, session, kvslots.Lock("deploy"), kvslots.WithTTL(time.Minute), kvslots.WithWait(0))))
 	byID, byHash, byKey := `{"id":"`+poolA+`"%s}`, `{"hash":"`+kvslots.ByID(pool).Hash()+`"%s}`, `{"key":"deploy"%s}`
 	const out, evict = `,"out":true,"reason":"r"`, `,"position":0,"fence":1`
 	for _, c := range []struct {
@@ -84,9 +80,7 @@ func TestHolderAndPlace(t *testing.T) {
 	srv, store := openStore(t)
 	d := startService(t, srv, store)
 	ctx, pool := t.Context(), uuid.MustParse(poolA)
-	if _, err := store.Register(ctx, pool, 1); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(store.Register(ctx, pool, 1)))
 	lease, err := store.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0), kvslots.WithLabel("me"), kvslots.WithRequestKey("mine"))
 	kvslotstest.Must(t, err)
 	var mine wire.HolderInfo
@@ -122,9 +116,7 @@ func TestListsOfLongNames(t *testing.T) {
 	const names = 250
 	for i := range names {
 		key := fmt.Sprintf("%03d", i) + strings.Repeat("<\"", 126)
-		if _, err := store.Acquire(t.Context(), session, kvslots.Lock(key), kvslots.WithTTL(time.Minute), kvslots.WithWait(0)); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(store.Acquire(t.Context(), session, kvslots.Lock(key), kvslots.WithTTL(time.Minute), kvslots.WithWait(0))))
 		if _, err := store.TakeOut(t.Context(), kvslots.ByName(key), kvslots.OutOfService{Position: kvslots.WholePool, Reason: strings.Repeat("\"", kvslots.MaxLabel)}); err != nil {
 			t.Fatal(err)
 		}

@@ -36,9 +36,7 @@ func dialRaw(t *testing.T, address string) *rawClient {
 
 func (c *rawClient) send(t *testing.T, text string) {
 	t.Helper()
-	if _, err := io.WriteString(c.conn, text); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(io.WriteString(c.conn, text)))
 }
 
 func (c *rawClient) line(t *testing.T) string {
@@ -64,9 +62,7 @@ func (c *rawClient) ask(t *testing.T, op, body string) (header, answer string) {
 		t.Fatalf("the server sends %q", first)
 	}
 	payload := make([]byte, total+2)
-	if _, err := io.ReadFull(c.lines, payload); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(io.ReadFull(c.lines, payload)))
 	return string(payload[:head]), string(payload[head:total])
 }
 

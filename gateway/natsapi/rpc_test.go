@@ -48,9 +48,7 @@ func TestDeadCallerInLine(t *testing.T) {
 	alive := d.send(t, "kvslots.rpc", callInLine, nil)
 	waiters(2)
 	dying.conn.Close()
-	if _, err := store.UnlockOwned(t.Context(), holder); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(store.UnlockOwned(t.Context(), holder)))
 	if m := alive.answer(t); status(m) != "200" {
 		t.Fatalf("%s %s", status(m), m.Data)
 	}

@@ -70,8 +70,6 @@ func connectSilent(t *testing.T, address, subscribe string) net.Conn {
 	conn, err := net.Dial("tcp", address)
 	kvslotstest.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
-	if _, err := io.WriteString(conn, "CONNECT {\"verbose\":false}\r\n"+subscribe); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(io.WriteString(conn, "CONNECT {\"verbose\":false}\r\n"+subscribe)))
 	return conn
 }

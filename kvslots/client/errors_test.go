@@ -48,9 +48,7 @@ func TestTooManyPools(t *testing.T) {
 		pools := make([]uuid.UUID, maxPools)
 		for i := range pools {
 			pools[i] = uuid.New()
-			if _, err := c.Register(t.Context(), pools[i], 1); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, kvslotstest.Err(c.Register(t.Context(), pools[i], 1)))
 		}
 		if _, err := c.Register(t.Context(), uuid.New(), 1); !errors.Is(err, kvslots.ErrMaxPools) {
 			t.Errorf("another pool: %v", err)
@@ -88,9 +86,7 @@ func TestGivenUp(t *testing.T) {
 func TestDrainingGateway(t *testing.T) {
 	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
 		pool := uuid.New()
-		if _, err := c.Register(t.Context(), pool, 1); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(c.Register(t.Context(), pool, 1)))
 		g.lending.Stop()
 		_, err := c.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Second), kvslots.WithWait(time.Second))
 		refused, ok := errors.AsType[*wire.Refusal](err)

@@ -31,9 +31,7 @@ func nextEvents(t *testing.T, w *client.Watcher) []kvslots.Event {
 func TestWatch(t *testing.T) {
 	g := serve(t)
 	ctx, pool, c := t.Context(), uuid.New(), g.overHTTP(t)
-	if _, err := g.store.Register(ctx, pool, 1, kvslots.WithName("screens")); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(g.store.Register(ctx, pool, 1, kvslots.WithName("screens"))))
 	own := g.store.Watch(0, kvslots.ByID(pool), kvslots.ByName("k"))
 	defer own.Close()
 	w := c.Watch(0, kvslots.ByID(pool), kvslots.ByName("k"))
@@ -41,18 +39,14 @@ func TestWatch(t *testing.T) {
 	if e := nextEvents(t, w); len(e) != 1 || e[0].Type != kvslots.EventStartsOver || e[0].ID != w.ID() {
 		t.Fatalf("%+v", e)
 	}
-	if _, err := own.Next(ctx); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(own.Next(ctx)))
 	session, _, err := g.store.CreateSession(ctx, kvslots.WithLabel("a session"))
 	kvslotstest.Must(t, err)
 	grant, err := g.store.Acquire(ctx, session, kvslots.Lock("k"), kvslots.WithTTL(time.Minute), kvslots.WithWait(0))
 	kvslotstest.Must(t, err)
 	lease, err := g.store.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0), kvslots.WithLabel("<me>"))
 	kvslotstest.Must(t, err)
-	if _, err := lease.Return(ctx); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(lease.Return(ctx)))
 	kvslotstest.Must(t, g.store.Release(ctx, session, kvslots.Lock("k"), grant.Token))
 	var want, got []kvslots.Event
 	for len(want) < 4 {

@@ -37,9 +37,7 @@ type kicked struct {
 func holdLease(t *testing.T, c *client.Client, kick func(context.Context, *kvslots.Store, *kvslots.Lease, uuid.UUID) error, want error) kicked {
 	t.Helper()
 	pool := uuid.New()
-	if _, err := c.Register(t.Context(), pool, 1); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(c.Register(t.Context(), pool, 1)))
 	lease, err := c.Borrow(t.Context(), pool, kvslots.WithTTL(10*time.Minute), kvslots.WithWait(0))
 	kvslotstest.Must(t, err)
 	return kicked{lease.Done(), lease.Err, func(ctx context.Context, s *kvslots.Store) error { return kick(ctx, s, lease, pool) }, want, 1}

@@ -31,9 +31,7 @@ func TestClientConfirms(t *testing.T) {
 			confirmations, err := listener.SubscribeSync("kvslots.confirm.>")
 			kvslotstest.Must(t, errors.Join(err, listener.Flush()))
 			c, pool, ctx := natsclient.New(srv.Connect(opts...), client.Config{}), uuid.New(), t.Context()
-			if _, err := store.Register(ctx, pool, 1); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, kvslotstest.Err(store.Register(ctx, pool, 1)))
 			held, err := store.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 			kvslotstest.Must(t, err)
 			granted := make(chan *kvslots.Lease, 1)
@@ -48,9 +46,7 @@ func TestClientConfirms(t *testing.T) {
 				state, err := store.Inspect(ctx, pool)
 				return err == nil && state.Waiting == 1
 			})
-			if _, err := held.Return(ctx); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, kvslotstest.Err(held.Return(ctx)))
 			lease := <-granted
 			if lease == nil {
 				t.FailNow()
@@ -105,9 +101,7 @@ func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
 				"kvslots.lock.acquire": fmt.Sprintf(`{"status":"ok","token":"%s","lease_ttl_s":30}`, token),
 			}
 			answer := func(subject string, with nats.MsgHandler) {
-				if _, err := replier.Subscribe(subject, with); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, kvslotstest.Err(replier.Subscribe(subject, with)))
 			}
 			for subject, body := range answers {
 				answer(subject, func(m *nats.Msg) {
@@ -127,9 +121,7 @@ func TestClientGivesUpWhatItCannotConfirm(t *testing.T) {
 			answer(silent, func(*nats.Msg) { unanswered <- struct{}{} })
 			listener, seen := srv.Connect(), make(chan *nats.Msg, 64)
 			for _, subject := range []string{"kvslots.cancel", "kvslots.return", "kvslots.lock.release", "$KV.>", "end"} {
-				if _, err := listener.ChanSubscribe(subject, seen); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, kvslotstest.Err(listener.ChanSubscribe(subject, seen)))
 			}
 			nc := srv.Connect()
 			kvslotstest.Must(t, errors.Join(replier.Flush(), listener.Flush()))

@@ -20,9 +20,7 @@ const label = `ci@build7:1234 <img onerror="x"> é`
 func TestOperator(t *testing.T) {
 	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
 		ctx, pool := t.Context(), uuid.New()
-		if _, err := c.Register(ctx, pool, 2, kvslots.WithName("screens")); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(c.Register(ctx, pool, 2, kvslots.WithName("screens"))))
 		lease, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0), kvslots.WithLabel(label))
 		kvslotstest.Must(t, err)
 		if h, err := c.Holder(ctx, pool, lease.ID()); err != nil || h.Fence != lease.Fence() || h.Label != label || h.ExpiresIn <= 0 {
@@ -90,9 +88,7 @@ func TestOperator(t *testing.T) {
 func TestPlace(t *testing.T) {
 	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
 		ctx, pool := t.Context(), uuid.New()
-		if _, err := c.Register(ctx, pool, 1); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(c.Register(ctx, pool, 1)))
 		lease, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0), kvslots.WithRequestKey("first"))
 		kvslotstest.Must(t, err)
 		if _, h, err := c.PlaceOf(ctx, pool, "first"); err != nil || h == nil || h.Fence != lease.Fence() {
@@ -136,9 +132,7 @@ func TestOperatorOfNames(t *testing.T) {
 		if _, err := c.ReadPool(ctx, ref, kvslots.DetailPage{}); !errors.Is(err, kvslots.ErrNoPool) {
 			t.Errorf("before its use: %v", err)
 		}
-		if _, err := c.Acquire(ctx, session, r, kvslots.WithTTL(time.Minute), kvslots.WithWait(0)); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(c.Acquire(ctx, session, r, kvslots.WithTTL(time.Minute), kvslots.WithWait(0))))
 		other, _, err := c.CreateSession(ctx)
 		kvslotstest.Must(t, err)
 		if _, acquired, err := c.Enqueue(ctx, other, r, kvslots.WithTTL(time.Minute), kvslots.WithLabel("of the call")); err != nil || !acquired {

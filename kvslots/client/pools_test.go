@@ -90,9 +90,7 @@ func TestRanges(t *testing.T) {
 func TestBorrowWaits(t *testing.T) {
 	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
 		ctx, pool := t.Context(), uuid.New()
-		if _, err := c.Register(ctx, pool, 0); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(c.Register(ctx, pool, 0)))
 		sent := time.Now()
 		granted := make(chan *kvslots.Lease, 1)
 		go func() {
@@ -106,9 +104,7 @@ func TestBorrowWaits(t *testing.T) {
 		travelled := time.Since(sent) // at most, to the gateway; the client does not know how long
 		kvslotstest.Eventually(t, "it has waited for much longer", func() bool { return time.Since(sent) > 10*travelled })
 		freed := time.Now()
-		if _, err := g.store.Register(ctx, pool, 1); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(g.store.Register(ctx, pool, 1)))
 		lease := <-granted
 		if lease == nil {
 			return
@@ -125,16 +121,12 @@ func TestLeaseRenewsItself(t *testing.T) {
 	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
 		t.Parallel()
 		ctx, pool := t.Context(), uuid.New()
-		if _, err := c.Register(ctx, pool, 1); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(c.Register(ctx, pool, 1)))
 		lease, err := c.Borrow(ctx, pool, kvslots.WithTTL(6*time.Second), kvslots.WithWait(0)) // renewed after a third of its time
 		kvslotstest.Must(t, err)
 		ends := lease.ExpiresAt()
 		kvslotstest.Eventually(t, "the lease is renewed", func() bool { return lease.ExpiresAt().After(ends) })
-		if _, err := g.store.Return(ctx, pool, lease.ID()); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(g.store.Return(ctx, pool, lease.ID())))
 		<-lease.Done()
 	})
 }
@@ -154,9 +146,7 @@ func (g *gateways) inLine(t *testing.T, pool uuid.UUID, want int) {
 func TestBorrowGivesUp(t *testing.T) {
 	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
 		pool := uuid.New()
-		if _, err := c.Register(t.Context(), pool, 0); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(c.Register(t.Context(), pool, 0)))
 		for range 10 {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			told := make(chan error, 1)
@@ -179,9 +169,7 @@ func TestBorrowGivesUp(t *testing.T) {
 func TestBorrowGivesUpWhatIsOnItsWay(t *testing.T) {
 	g := serve(t)
 	c, pool := g.overNATS(t), uuid.New()
-	if _, err := c.Register(t.Context(), pool, 1); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(c.Register(t.Context(), pool, 1)))
 	for i := range 50 {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(i)*50*time.Microsecond, errGone)
 		lease, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(10*time.Minute), kvslots.WithWait(time.Minute))

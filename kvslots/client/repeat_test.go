@@ -176,9 +176,7 @@ func TestWaitsLongerThanTheGateway(t *testing.T) {
 	for name, c := range map[string]*client.Client{"nats": g.overNATS(t), "http": g.overHTTP(t)} {
 		t.Run(name, func(t *testing.T) {
 			pool := uuid.New()
-			if _, err := c.Register(t.Context(), pool, 1); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, kvslotstest.Err(c.Register(t.Context(), pool, 1)))
 			held, err := g.store.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 			kvslotstest.Must(t, err)
 			granted := make(chan error, 1)
@@ -191,9 +189,7 @@ func TestWaitsLongerThanTheGateway(t *testing.T) {
 				state, err := g.store.Inspect(t.Context(), pool)
 				return err == nil && state.Waiting == 1 && time.Since(began) > 1500*time.Millisecond
 			})
-			if _, err := held.Return(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, kvslotstest.Err(held.Return(t.Context())))
 			if err := <-granted; err != nil {
 				t.Error(err)
 			}
@@ -207,9 +203,7 @@ func TestRepeatsAreCanceledTogether(t *testing.T) {
 	srv := kvslotstest.Start(t, "")
 	c, nc := dial(t, srv.ClientURL()), srv.Connect()
 	canceled := make(chan string, 100)
-	if _, err := nc.Subscribe("kvslots.cancel", func(m *nats.Msg) { canceled <- m.Header.Get(wire.RequestHeader) }); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(nc.Subscribe("kvslots.cancel", func(m *nats.Msg) { canceled <- m.Header.Get(wire.RequestHeader) })))
 	kvslotstest.Must(t, nc.Flush())
 	asked := make(chan *nats.Msg, 100)
 	served := make(chan error, 1)

@@ -43,9 +43,7 @@ func TestReturnsWhateverTheContext(t *testing.T) {
 		for why, ended := range endedContexts(t) {
 			t.Run(name+" "+why, func(t *testing.T) {
 				pool := uuid.New()
-				if _, err := r.Register(t.Context(), pool, 2); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, kvslotstest.Err(r.Register(t.Context(), pool, 2)))
 				first, err := r.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 				kvslotstest.Must(t, err)
 				second, err := r.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))

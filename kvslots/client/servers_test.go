@@ -27,9 +27,7 @@ func TestServersInTurn(t *testing.T) {
 			defer other.Close()
 			c := dial(t, closedURL(t)+", "+one.URL+","+other.URL+"/")
 			for range 3 {
-				if _, err := c.Borrow(t.Context(), uuid.New(), kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0)); err != nil {
-					t.Fatal(err)
-				}
+				kvslotstest.Must(t, kvslotstest.Err(c.Borrow(t.Context(), uuid.New(), kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))))
 			}
 			if len(bad.got(t)) != 1 || len(good.asks) != 3 {
 				t.Errorf("%d and %d requests", len(bad.asks), len(good.asks))

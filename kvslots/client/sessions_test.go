@@ -80,9 +80,7 @@ func testSessions(t *testing.T, c *client.Client, r kvslots.Resource) {
 		t.Fatal(err)
 	}
 	kvslotstest.Must(t, c.EndSession(ctx, two))
-	if _, err := c.Acquire(ctx, one, r, kvslots.WithTTL(time.Minute), kvslots.WithWait(10*time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(c.Acquire(ctx, one, r, kvslots.WithTTL(time.Minute), kvslots.WithWait(10*time.Second))))
 	if err := c.EndSession(ctx, two); !errors.Is(err, kvslots.ErrSessionGone) {
 		t.Fatal(err)
 	}

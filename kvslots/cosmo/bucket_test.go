@@ -18,9 +18,7 @@ import (
 func TestLimiterRefusesUnusableBuckets(t *testing.T) {
 	js, err := jetstream.New(kvslotstest.Start(t, "").Connect())
 	natstest.Must(t, err)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "source"}); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "source"})))
 	for _, c := range []struct {
 		name   string
 		change func(*jetstream.StreamConfig)
@@ -46,9 +44,7 @@ func TestLimiterRefusesUnusableBuckets(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			config := bucketConfig(Config{Bucket: c.name, Replicas: 1})
 			c.change(&config)
-			if _, err := js.CreateStream(t.Context(), config); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, natstest.Err(js.CreateStream(t.Context(), config)))
 			_, err := New(t.Context(), js.Conn(), Config{Bucket: c.name})
 			if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, natsstore.ErrWrongBucket) || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)

@@ -41,9 +41,7 @@ func TestLimiterHeld(t *testing.T) {
 	natstest.Must(t, err)
 	natstest.Must(t, kv.Delete(t.Context(), marked.Key))
 	for _, key := range []string{"no-slot", "mail/x"} {
-		if _, err := kv.PutString(t.Context(), key, "text"); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, natstest.Err(kv.PutString(t.Context(), key, "text")))
 	}
 	all := allHeld(t, l)
 	if len(all) != 2 {

@@ -224,9 +224,7 @@ func TestLimiterOnABucketWithLimitMarkers(t *testing.T) {
 	natstest.Must(t, err)
 	config := bucketConfig(Config{Bucket: DefaultBucket, Replicas: 1})
 	config.SubjectDeleteMarkerTTL = time.Hour
-	if _, err := js.CreateStream(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(js.CreateStream(t.Context(), config)))
 	l := newTestLimiter(t, js.Conn())
 	mustAcquire(t, l, "mail", "first", 1, time.Second)
 	acquireSoon(t, l, "mail", "second", 1)
@@ -276,9 +274,7 @@ func TestLimiterUnknownOutcome(t *testing.T) {
 			l := newTestLimiter(t, nc)
 			config := bucketConfig(Config{Bucket: DefaultBucket, Replicas: 1})
 			config.Duplicates = window
-			if _, err := l.js.UpdateStream(t.Context(), config); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, natstest.Err(l.js.UpdateStream(t.Context(), config)))
 			mustAcquire(t, l, "warm", "up", 1, time.Minute) // the inbox is subscribed
 			conn.deaf <- struct{}{}
 			slot := mustAcquire(t, l, "mail", "job", 3, time.Minute)

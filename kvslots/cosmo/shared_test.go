@@ -44,9 +44,7 @@ func TestLimiterSharedOnAClusterSoak(t *testing.T) {
 // compare-and-swap on revision 0 with a TTL.
 func shareLimit(t *testing.T, connect func() *nats.Conn, replicas int) {
 	const each, limit = 16, 3
-	if _, err := New(t.Context(), connect(), Config{Replicas: replicas}); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(New(t.Context(), connect(), Config{Replicas: replicas})))
 	ctx, cancel := context.WithTimeout(t.Context(), sharedTime()+time.Minute)
 	defer cancel()
 	shared := &shared{t: t, limit: limit, jobs: make([]atomic.Int64, 2*each)}

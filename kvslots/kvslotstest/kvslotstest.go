@@ -57,3 +57,6 @@ var (
 	// Must ends the test if there is an error.
 	Must = natstest.Must
 )
+
+// Err returns the error of a call of which nothing else is wanted, for Must.
+func Err[T any](_ T, err error) error { return err }

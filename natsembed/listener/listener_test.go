@@ -77,9 +77,7 @@ func (s *guarded) Check(c server.ClientAuthentication) bool {
 func (s *guarded) serve(t *testing.T, provider nats.InProcessConnProvider) *nats.Conn {
 	t.Helper()
 	nc := s.client(t, nats.InProcessServer(provider), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
-	if _, err := nc.Subscribe("kvslots.>", func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(nc.Subscribe("kvslots.>", func(m *nats.Msg) { _ = m.Respond(nil) })))
 	kvslotstest.Must(t, nc.Flush())
 	return nc
 }
@@ -102,9 +100,7 @@ func TestSubscribers(t *testing.T) {
 		t.Helper()
 		nc := srv.client(t)
 		for _, subject := range subjects {
-			if _, err := nc.SubscribeSync(subject); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, kvslotstest.Err(nc.SubscribeSync(subject)))
 		}
 		number, err := nc.GetClientID()
 		kvslotstest.Must(t, err)

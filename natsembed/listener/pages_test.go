@@ -20,9 +20,7 @@ func TestHTTPRequestsAreServedNothing(t *testing.T) {
 	srv := start(t)
 	received := make(chan *nats.Msg, 10)
 	nc := srv.client(t)
-	if _, err := nc.ChanSubscribe(">", received); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(nc.ChanSubscribe(">", received)))
 	kvslotstest.Must(t, nc.Flush())
 	body := "CONNECT {\"verbose\":false}\r\nPUB kvslots.lock.acquire 2\r\n{}\r\nPING\r\n"
 	for _, request := range []string{
@@ -33,9 +31,7 @@ func TestHTTPRequestsAreServedNothing(t *testing.T) {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))
 		kvslotstest.Must(t, err)
 		defer conn.Close()
-		if _, err := io.WriteString(conn, request+body); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(io.WriteString(conn, request+body)))
 		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 		if reply, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) { // it may be reset
 			t.Errorf("%q: %q, %v", request, reply, err)

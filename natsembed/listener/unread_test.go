@@ -22,9 +22,7 @@ func silent(t *testing.T, srv *guarded) net.Conn {
 	kvslotstest.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	clients := srv.guard.NumClients()
-	if _, err := io.WriteString(conn, "CONNECT {\"verbose\":false}\r\nSUB _INBOX.> 1\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(io.WriteString(conn, "CONNECT {\"verbose\":false}\r\nSUB _INBOX.> 1\r\n")))
 	kvslotstest.Eventually(t, "a client more", func() bool { return srv.guard.NumClients() > clients })
 	return conn
 }
@@ -86,9 +84,7 @@ func TestSlowReadersStayConnected(t *testing.T) {
 		}
 	}
 	expect("INFO")
-	if _, err := io.WriteString(conn, "CONNECT {\"verbose\":false}\r\nSUB a 1\r\nPING\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(io.WriteString(conn, "CONNECT {\"verbose\":false}\r\nSUB a 1\r\nPING\r\n")))
 	expect("PONG")
 	publisher, err := nats.Connect("", nats.InProcessServer(srv))
 	kvslotstest.Must(t, err)
@@ -99,9 +95,7 @@ func TestSlowReadersStayConnected(t *testing.T) {
 	}
 	kvslotstest.Must(t, publisher.Flush())
 	for tick := time.NewTicker(10 * time.Millisecond); srv.NumSlowConsumers() == 0; <-tick.C {
-		if _, err := conn.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(conn.Read(make([]byte, 1))))
 	}
 	kvslotstest.Must(t, publisher.Publish("a", []byte("last")))
 	kvslotstest.Must(t, publisher.Flush())

@@ -37,9 +37,7 @@ func TestBackupOfUnknownFields(t *testing.T) {
 	nc := srv.Connect()
 	js := natstest.JetStream(t, nc)
 	key := entry.Key{Kind: entry.Config, Pool: entry.HashOf(entry.OfPool, "x")}
-	if _, err := js.Publish(t.Context(), bucket.SubjectPrefix+key.String(), []byte(`{"more":1,"count":2,"gen":7}`)); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(js.Publish(t.Context(), bucket.SubjectPrefix+key.String(), []byte(`{"more":1,"count":2,"gen":7}`))))
 	b, err := backup.Dump(t.Context(), nc)
 	natstest.Must(t, err)
 	var file bytes.Buffer

@@ -40,12 +40,8 @@ func TestRestoreFlushes(t *testing.T) {
 	srv := natstest.Start(t, "")
 	s := open(t, srv)
 	pool := uuid.New()
-	if _, err := s.Register(t.Context(), pool, 1); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0)); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(s.Register(t.Context(), pool, 1)))
+	natstest.Must(t, natstest.Err(s.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0))))
 	natstest.Must(t, s.Close(t.Context()))
 	b, err := backup.Dump(t.Context(), srv.Connect())
 	natstest.Must(t, err)
@@ -79,9 +75,7 @@ func TestRestoreFlushes(t *testing.T) {
 			t.Errorf("when flush %d fails, the flushes find %+v; want %+v", failing+1, found, expected)
 		}
 	}
-	if _, err := backup.Restore(t.Context(), srv.Connect(), b, backup.Options{Replace: true}); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(backup.Restore(t.Context(), srv.Connect(), b, backup.Options{Replace: true})))
 	if now := standingOf(t, srv); now != (standing{false, false, 2}) {
 		t.Errorf("the repeated restore leaves %+v", now)
 	}

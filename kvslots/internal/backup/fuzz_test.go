@@ -36,9 +36,7 @@ func FuzzRestore(f *testing.F) {
 		natstest.Must(t, err)
 		defer func() { _ = s.Close(context.Background()) }()
 		pool := uuid.New()
-		if _, err := s.Register(t.Context(), pool, 1); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, natstest.Err(s.Register(t.Context(), pool, 1)))
 		lease, err := s.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 		if err != nil || lease.Fence() <= revision {
 			t.Errorf("lent %+v, %v after the revision %d", lease, err, revision)

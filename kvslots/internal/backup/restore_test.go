@@ -68,9 +68,7 @@ func TestKilledRestore(t *testing.T) {
 			t.Parallel() // a store rebuilds its view once in 10 s at most
 			srv := natstest.Start(t, "")
 			s, pool := open(t, srv), uuid.New()
-			if _, err := s.Register(t.Context(), pool, 2); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, natstest.Err(s.Register(t.Context(), pool, 2)))
 			lease, err := s.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
 			natstest.Must(t, err)
 			b, err := backup.Dump(t.Context(), srv.Connect())
@@ -142,9 +140,7 @@ func TestFailedRestore(t *testing.T) {
 	s := open(t, srv)
 	b, err := backup.Dump(t.Context(), srv.Connect())
 	natstest.Must(t, err)
-	if _, err := s.Register(t.Context(), uuid.New(), 1); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(s.Register(t.Context(), uuid.New(), 1)))
 	if _, err := backup.Restore(t.Context(), srv.Connect(), b, backup.Options{}); !errors.Is(err, backup.ErrNotEmpty) {
 		t.Errorf("got %v", err)
 	}

@@ -58,9 +58,7 @@ func TestRestoreToSlowServer(t *testing.T) {
 	s := open(t, srv)
 	const pools = 600 // more than may be unacknowledged
 	for range pools {
-		if _, err := s.Register(t.Context(), uuid.New(), 1); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Must(t, natstest.Err(s.Register(t.Context(), uuid.New(), 1)))
 	}
 	b, err := backup.Dump(t.Context(), srv.Connect())
 	natstest.Must(t, err)

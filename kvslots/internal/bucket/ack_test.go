@@ -48,9 +48,7 @@ func refused(status, code int, description string) string {
 func TestScanAckReadsTheServer(t *testing.T) {
 	nc := natstest.Start(t, "").Connect()
 	js := natstest.JetStream(t, nc)
-	if _, err := openStream(t.Context(), js, 1); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(openStream(t.Context(), js, 1)))
 	m := nats.NewMsg(SubjectPrefix + "k")
 	m.Header.Set("Nats-Expected-Last-Subject-Sequence", "0")
 	var written uint64

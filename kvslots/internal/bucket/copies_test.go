@@ -30,9 +30,7 @@ func TestMoreCopies(t *testing.T) {
 	}
 	c := streamOf(t, nc).Config
 	c.Replicas = 3
-	if _, err := b.js.UpdateStream(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(b.js.UpdateStream(t.Context(), c)))
 	natstest.Eventually(t, "barriers are writes", barriers)
 	live(t, b)
 	b.WithPeer(func(*peer.Peer, peer.Instant) {

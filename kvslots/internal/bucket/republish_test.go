@@ -27,9 +27,7 @@ func TestFeedReplaced(t *testing.T) {
 	live(t, b)
 	c := streamOf(t, nc).Config
 	c.RePublish = NewFeed()
-	if _, err := b.js.UpdateStream(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(b.js.UpdateStream(t.Context(), c)))
 	natstest.Eventually(t, "the peer has subscribed to the other feed", func() bool {
 		sub := b.feed.entries.Load()
 		return sub != nil && sub.Subject == c.RePublish.Destination

@@ -34,9 +34,7 @@ func TestSlowPeer(t *testing.T) {
 		natstest.Eventually(t, "entries are dropped", func() bool {
 			registers(t, other, "3")
 			for n := range cap(b.feed.wire) {
-				if _, err := b.js.Publish(t.Context(), SubjectPrefix+fmt.Sprint("foreign", n), nil); err != nil {
-					t.Fatal(err)
-				}
+				natstest.Must(t, natstest.Err(b.js.Publish(t.Context(), SubjectPrefix+fmt.Sprint("foreign", n), nil)))
 			}
 			n, err := b.feed.entries.Load().Dropped()
 			return err == nil && n > 0
@@ -59,9 +57,7 @@ func TestForeignEntries(t *testing.T) {
 	pool := entry.Key{Kind: entry.Config, Pool: entry.HashOf("pool", "corrupt")}
 	for _, key := range []string{"foreign", pool.String()} {
 		for range 2 {
-			if _, err := js.Publish(t.Context(), SubjectPrefix+key, []byte("{")); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Must(t, natstest.Err(js.Publish(t.Context(), SubjectPrefix+key, []byte("{"))))
 		}
 	}
 	natstest.Eventually(t, "the entries are counted", func() bool { return b.Metrics().Foreign == 4 })

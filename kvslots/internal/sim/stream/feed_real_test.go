@@ -163,9 +163,7 @@ func TestFeedAddedByUpdate(t *testing.T) {
 
 	js := natstest.JetStream(t, nc, jetstream.WithDefaultTimeout(answerTimeout))
 	w := openWire(t, nc, 1)
-	if _, err := js.UpdateStream(t.Context(), withFeed(old.config())); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(js.UpdateStream(t.Context(), withFeed(old.config()))))
 	unchanged := func(r *realStream) {
 		t.Helper()
 		if got := r.info(); got != before {

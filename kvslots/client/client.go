@@ -9,13 +9,13 @@
 //	err = kvslots.With(ctx, c, pool, do, kvslots.WithWait(10*time.Second))               // with a slot of a pool
 //
 // Both renew their lease, and end the context of the work before it is lost. For more than one
-// function: Session.Mutex and Session.Semaphore, and Lease.KeepAlive.
+// function: Session.Mutex and Session.Semaphore, and Client.Borrow, whose Lease renews itself, too.
 //
 // A Client knows only what gateways answer. Lease.Done is closed when the lease's time
 // is over, when Return succeeds on this Client, and when a renewal is refused. Over NATS the
 // Client also follows the lease: when another client returns it, or deletes the pool, Done is
 // closed at once, and so it is with a Session and a Mutex. If no gateway answers, they notice it
-// at the next renewal, as over HTTP; see Client.FollowLease.
+// at the next renewal, as over HTTP.
 //
 // # Cancellation
 //

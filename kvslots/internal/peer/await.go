@@ -68,7 +68,7 @@ func (b *borrow) found(pool *rules.Pool) (t *rules.Ticket, s *rules.Slot) {
 	t, s = b.p.view().EnqueuedIn(pool, b.session, b.mark)
 	place := uint64(0)
 	switch {
-	case pool.Exists() && pool.Terms().Lock != b.terms.Lock && (t == nil || !t.Value.Spent):
+	case pool.Exists() && pool.Terms().Lock != b.terms.Lock && (s != nil || t == nil || !t.Value.Spent):
 		return nil, nil
 	case s != nil && s.Value.Ticket == 0:
 		t = nil

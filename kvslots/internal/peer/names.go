@@ -70,8 +70,6 @@ func (n *names) reviewTerms(b *borrow, pool *rules.Pool) {
 		}
 	case pool.Busy(), !pool.Closing() && b.closedAt != 0 && b.closedAt != latest:
 		b.finish(Answer{Err: ErrLimitMismatch})
-	case pool.Paused(): // no claim is good, as while it is being closed
-		n.open(b, pool)
 	case !ps.mayChoose() || !n.isPresent():
 		ps.markLater()
 	case !pool.Closing():

@@ -15,7 +15,7 @@ func (p *pools) restart() {
 	for _, b := range p.borrows() {
 		b.confirmed = false
 		for _, a := range b.callers {
-			a.current = false
+			a.current, a.asked = false, false
 		}
 		switch b.phase {
 		case arrived:

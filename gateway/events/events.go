@@ -6,6 +6,7 @@ package events
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -174,6 +175,9 @@ func (d *Dialect) parseAll(r *http.Request) (f filter, err error) {
 		pool, err := kvslots.ByHash(hash)
 		if err != nil {
 			pool, err = kvslots.FindPool(r.Context(), d.store, hash)
+		}
+		if errors.Is(err, kvslots.ErrNoPool) {
+			err = &kvslots.RangeError{Field: wire.EventPool, Range: "the hash of a pool, or its first 8 digits or more, or its name"}
 		}
 		if err != nil {
 			return f, err

@@ -113,7 +113,7 @@ func (b *borrow) resumed(w *write, lease entry.Hash, place uint64, left time.Dur
 	case w.refused() && resumes && !w.learnt():
 		b.pool.pause(failurePause)
 	case !w.refused() && (!b.awaits || place == 0):
-		b.p.whenLive(func() { b.p.giveBackWritten(w, lease) })
+		b.p.giveBackWritten(w, lease)
 	}
 	switch {
 	case resumes && (shown || w.unknown()):

@@ -69,31 +69,37 @@ func (p *leases) giveBack(key entry.Key, lease entry.Hash, done func()) {
 	})
 }
 
-// writeBack writes a slot for one answer less.
+// writeBack writes a slot for one answer less. If the view cannot show whether it was written, since the
+// slot was written again, it is not repeated: a caller may know of the lease.
 func (p *leases) writeBack(s *rules.Slot, again func(*write)) {
 	left := max(p.timeLeft(s), time.Second)
-	value, lease := s.Renewed(left), s.Value.Lease
+	value, before := s.Renewed(left), s.Revision
 	value.Answers = s.Value.Answers - 1
-	p.put(p.value(rules.SlotKey(s.Pool.ID, s.Position), value, s.Revision, left), func(w *write) {
-		p.whenLive(func() {
-			if !w.written() && !p.shows(w, lease) {
-				again(w)
-			}
-		})
+	p.put(p.value(rules.SlotKey(s.Pool.ID, s.Position), value, before, left), func(w *write) {
+		switch {
+		case w.refused():
+			again(w)
+		case w.unknown():
+			p.whenCurrent(nil, func() {
+				if s := p.view().Pool(w.key().Pool).Slot(w.key().N); s != nil && s.Revision == before {
+					again(w)
+				}
+			})
+		}
 	})
 }
 
-// giveBackWritten is giveBack after a write, which was perhaps not written if its outcome is unknown.
+// giveBackWritten is giveBack after a write, if it was certainly written.
 func (p *leases) giveBackWritten(w *write, lease entry.Hash) {
-	if w.written() || p.shows(w, lease) {
+	if w.written() {
 		p.giveBack(w.key(), lease, func() {})
+		return
 	}
-}
-
-// shows reports whether the view shows a write of the slot of a lease.
-func (p *leases) shows(w *write, lease entry.Hash) bool {
-	s := p.view().Pool(w.key().Pool).Slot(w.key().N)
-	return s != nil && s.Taken && s.Value.Lease == lease && s.Author == w.author()
+	p.whenCurrent(nil, func() {
+		if s := p.view().Pool(w.key().Pool).Slot(w.key().N); s != nil && s.Taken && s.Author == w.author() {
+			p.giveBack(w.key(), lease, func() {})
+		}
+	})
 }
 
 // slot returns the slot that was granted, or nil if the view does not show it. The view

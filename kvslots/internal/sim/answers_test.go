@@ -43,7 +43,7 @@ var answers = map[string]answerKinds{
 		often:     []error{peer.ErrNoPool, peer.ErrSessionGone, peer.ErrUnavailable, errCrashed},
 		rare:      []error{peer.ErrClosed},
 	},
-	"Abandon": {rare: []error{peer.ErrClosed, errCrashed}},
+	"Abandon": {rare: []error{peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
 	"Renew": {
 		often: []error{peer.ErrNotHeld, peer.ErrNoPool, peer.ErrUnavailable},
 		rare:  []error{peer.ErrSessionGone, peer.ErrClosed, errCrashed},

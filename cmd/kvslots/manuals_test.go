@@ -235,10 +235,11 @@ func (s *session) translate(text string) string {
 func anyTime(answer string) string {
 	answer = regexp.MustCompile(`"expires_at":"[-0-9]+T[:0-9]+Z"`).ReplaceAllString(answer, `"expires_at":"…"`)
 	answer = regexp.MustCompile(`"(expires_at_unix|fence)":\d+`).ReplaceAllString(answer, `"$1":…`)
-	answer = regexp.MustCompile(`"(age_s|expires_in_s|waited_s|oldest_wait_s)":[\d.]+`).ReplaceAllString(answer, `"$1":…`)
+	answer = regexp.MustCompile(`"(age_s|expires_in_s|waited_s|oldest_wait_s|held_s)":[\d.]+`).ReplaceAllString(answer, `"$1":…`)
 	answer = regexp.MustCompile(`(HELD FOR|ENDS IN|LABEL|WAITED|OLDEST WAIT|held for).*`).ReplaceAllStringFunc(answer, func(table string) string {
 		return regexp.MustCompile(`\b(\d+[dhms])+\b`).ReplaceAllString(table, `…`)
 	})
+	answer = regexp.MustCompile(`taken by [^;]+`).ReplaceAllString(answer, `taken by …`)
 	answer = regexp.MustCompile(` {2,}`).ReplaceAllString(answer, ` `)
 	answer = regexp.MustCompile(`\bage \d+s`).ReplaceAllString(answer, `age …`)
 	answer = regexp.MustCompile(`\d\d:\d\d:\d\d\.\d{3} `).ReplaceAllString(answer, `… `)

@@ -82,7 +82,7 @@ func TestOperatorCommands(t *testing.T) {
 		if len(detail.Line) != 1 || detail.Line[0].Place != 1 || detail.Leases != nil {
 			t.Errorf("%+v", detail)
 		}
-		wantCall(t, 75, "", "kvslots: no resource available; place 2 in the line\n", asked(transport, "borrow", pool)...)
+		wantCall(t, 75, "", "kvslots: no resource available: taken by ci@b7 <img onerror>, for \\d+s; place 2 in the line\n", asked(transport, "borrow", pool)...)
 		if code := release(); code != 0 {
 			t.Errorf("exit code %d", code)
 		}

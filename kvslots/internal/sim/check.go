@@ -69,7 +69,7 @@ func newChecker(s *Simulation) *checker {
 	k.catchUps = catchUpChecker{checker: k, brokenAt: map[*node]Instant{}}
 	k.marks = newMarkChecker(k)
 	k.abandoned = abandonedChecker{checker: k}
-	k.caps = capChecker{checker: k, usedAt: map[entry.Hash]Instant{}, shares: map[entry.Hash]share{}, origins: map[entry.Hash]share{}}
+	k.caps = capChecker{checker: k, usedAt: map[entry.Hash]Instant{}, idle: map[entry.Hash]bool{}, shares: map[entry.Hash]share{}, origins: map[entry.Hash]share{}}
 	return k
 }
 

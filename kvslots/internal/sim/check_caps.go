@@ -17,7 +17,7 @@ type capChecker struct {
 	reached totals // as Instants: since when each cap has been reached; 0: it is not
 	before  totals
 	usedAt  map[entry.Hash]Instant // when each name was in use last
-	last    Instant                // when observe was called last
+	idle    map[entry.Hash]bool    // the names that were not in use at the last entry
 	shares  map[entry.Hash]share   // by session and by origin
 	origins map[entry.Hash]share   // the sessions of each
 }
@@ -32,7 +32,7 @@ func (k *capChecker) observe(now totals) {
 	}
 	k.one("names in use", k.before.locks+again, now.locks, caps.Locks, &k.reached.locks)
 	k.one("client sessions", k.before.sessions, now.sessions, caps.Sessions, &k.reached.sessions)
-	k.before, k.last = now, k.s.now
+	k.before = now
 }
 
 // namesInUse returns the number of names with a slot that is lent, or a ticket that stands,
@@ -44,10 +44,12 @@ func (k *capChecker) namesInUse() (n, again int) {
 			k.usedAt[p.id] = k.s.now
 		} else if p.registered() && p.config.Config.Named() && t.inUse(p) {
 			n++
-			if at, used := k.usedAt[p.id]; used && at < k.last && at.Add(capTime) >= k.s.now {
+			if at, used := k.usedAt[p.id]; used && k.idle[p.id] && at.Add(capTime) >= k.s.now {
 				again++
 			}
-			k.usedAt[p.id] = k.s.now
+			k.usedAt[p.id], k.idle[p.id] = k.s.now, false
+		} else {
+			k.idle[p.id] = true
 		}
 	}
 	return n, again

@@ -48,7 +48,7 @@ def look_up_slowly(seconds: float, system: Any = socket.getaddrinfo) -> None:
         time.sleep(seconds)
         return system("127.0.0.1", *args, **options)
 
-    socket.getaddrinfo = look_up
+    setattr(socket, "getaddrinfo", look_up)
 
 
 def perform(call: dict[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,8 @@ export interface SlotEvent {
   waited?: number;
   /** Seconds for which the lease was held that has ended. */
   held?: number;
+  /** The name of the token of the operator who did it. */
+  by?: string;
 }
 
 export interface PoolEventOptions {

@@ -26,7 +26,7 @@ test("the types and the fields of events are those of the document", () => {
   };
   const fields: Record<keyof kvslots.SlotEvent, true> = {
     ...{ id: true, type: true, at: true, hash: true, kind: true, name: true, key: true },
-    ...{ position: true, fence: true, label: true, waited: true, held: true },
+    ...{ position: true, fence: true, label: true, waited: true, held: true, by: true },
   };
   const { EventType, Event } = document.components.schemas;
   assert.deepEqual(Object.keys(types).sort(), [...EventType.enum].sort());

@@ -28,7 +28,7 @@ class Event:
 
     After "starts_over", what was read before is out of date. id is the same at every gateway, and
     several events may share it. kind is that of the pool: "pool", "lock" or "semaphore". What does not
-    apply is None, or "". waited and held are in seconds.
+    apply is None, or "". waited and held are in seconds. by names the token of the operator who did it.
     """
 
     id: int
@@ -43,6 +43,7 @@ class Event:
     label: str
     waited: float | None
     held: float | None
+    by: str
 
 
 class _Events:
@@ -271,7 +272,7 @@ def path(base: str, filters: dict[str, tuple[str, ...]]) -> str:
 def _event(body: Any) -> Event:
     if not isinstance(body, dict) or not isinstance(body.get("id"), int) or not isinstance(body.get("type"), str):
         raise not_understood()
-    texts = {name: str(body.get(name, "")) for name in ("at", "hash", "kind", "name", "key", "label")}
+    texts = {name: str(body.get(name, "")) for name in ("at", "hash", "kind", "name", "key", "label", "by")}
     return Event(
         id=body["id"], type=body["type"], position=body.get("position"), fence=body.get("fence"),
         waited=body.get("waited_s"), held=body.get("held_s"), **texts,

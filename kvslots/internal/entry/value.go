@@ -280,8 +280,8 @@ func (v *ConfigValue) check() error {
 		return errLabel
 	case len(v.Requests)%2 != 0:
 		return errRequests
-	case len(v.Out) > most+1:
-		return fmt.Errorf("out must have at most %d elements", most+1)
+	case len(v.Out) > max(most, MaxCount)+1: // positions above a limit that was lowered stay
+		return fmt.Errorf("out must have at most %d elements", max(most, MaxCount)+1)
 	}
 	last := WholePool - 1
 	for _, o := range v.Out {

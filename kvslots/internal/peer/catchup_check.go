@@ -57,7 +57,6 @@ func (f *keeper) beginCheck() (from uint64) {
 	}
 	f.mode, f.view().Live = catching, false
 	f.count().CatchUps++
-	f.breaks++
 	if len(c.log) > 0 {
 		c.from = max(c.from, c.log[0].revision)
 	}

@@ -69,7 +69,6 @@ type keeper struct {
 	quiet      int           // how many times in a row it has delivered nothing for overdue
 	held       []entry.Entry // consecutive entries of the feed
 	entry      entry.Entry   // the one that was delivered: as a variable, it would be allocated
-	breaks     uint64        // how many times entries were missing
 	overdue    timer
 	awaited    uint64 // the revision that is due when overdue fires
 	named      uint64 // the highest revision that an answer named
@@ -262,5 +261,4 @@ func (f *keeper) applied(e *entry.Entry) {
 	}
 }
 
-func (f *keeper) isLoading() bool  { return f.mode == loading }
-func (f *keeper) isCatching() bool { return f.mode == catching }
+func (f *keeper) isLoading() bool { return f.mode == loading }

@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
@@ -143,16 +140,4 @@ func TestStalledPeer(t *testing.T) {
 	for range cap(dead) {
 		wantErr(t, <-dead, ErrClosed)
 	}
-}
-
-// presences returns the sessions of the peers, by key.
-func presences(t *testing.T, nc *nats.Conn) map[string]fetched {
-	t.Helper()
-	found := map[string]fetched{}
-	for _, m := range everything(t, nc) {
-		if m.Entry.Key.Kind == entry.Session && !m.Entry.Marker && m.Entry.Session.Kind == entry.SessionPeer {
-			found[m.Key] = m
-		}
-	}
-	return found
 }

@@ -41,6 +41,10 @@ func (b *borrow) sendTicket(place *rules.Ticket) {
 		b.again()
 		return
 	}
+	if b.pool.tickets[key] != nil { // of another Enqueue of the session, which is under way
+		b.pool.markLater()
+		return
+	}
 	if place != nil {
 		key, value.Place, value.Peer = place.Key, place.Place, b.p.self()
 	}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"regexp"
 	"slices"
 	"testing"
@@ -16,8 +15,6 @@ type answerKinds struct {
 	successes   []string
 	often, rare []error
 }
-
-var errNotReturned = errors.New("not returned") // the text of a success
 
 // answers lists what a request may be answered. TestAnswersAreListed checks that each
 // request and each error is listed, and a sweep that it meets no answer but these.

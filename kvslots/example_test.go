@@ -86,6 +86,38 @@ func ExampleSession_Mutex() {
 	// <nil>
 }
 
+// Candidates for one lock: the first one leads, and the next one when it resigns or is gone.
+func ExampleElection() {
+	ctx := context.Background()
+	store, stop := exampleStore(ctx) // or a client.Client: see client.Dial
+	defer stop()
+
+	session, err := kvslots.NewSession(ctx, store)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = session.Close(ctx) }()
+	election := kvslots.NewElection(session, store, "scheduler")
+	if err := election.Campaign(ctx, "host7"); err != nil { // blocks until it is elected
+		log.Fatal(err)
+	}
+	for leader, err := range election.Observe(ctx) { // any program may
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(leader.Label, "leads:", leader.Fence == election.Fence())
+		break
+	}
+	work, cancel := election.Context(ctx) // ends if the leadership is lost
+	defer cancel()
+	fmt.Println("scheduling:", work.Err() == nil)
+	fmt.Println(election.Resign(ctx))
+	// Output:
+	// host7 leads: true
+	// scheduling: true
+	// <nil>
+}
+
 func ExampleWith() {
 	ctx := context.Background()
 	store, stop := exampleStore(ctx)

@@ -3,6 +3,7 @@ package kvslots
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ const DefaultLeaseTTL = 90 * time.Second
 type Mutex struct {
 	session *Session
 	on      Resource
+	opts    []Option
 	ttl     time.Duration
 	wait    time.Duration // see WithWait
 	wrong   error         // of an option
@@ -38,7 +40,7 @@ type hold struct {
 	stop  context.CancelFunc // stops the renewals
 }
 
-// Mutex returns the lock of a name, which is not held yet.
+// Mutex returns the lock of a name, which is not held yet. The options are those of Store.Acquire.
 func (s *Session) Mutex(name string, opts ...Option) *Mutex { return s.mutex(Lock(name), opts) }
 
 // Semaphore returns one slot of the semaphore of a name, which has limit slots. It is not held
@@ -49,7 +51,7 @@ func (s *Session) Semaphore(name string, limit int, opts ...Option) *Mutex {
 }
 
 func (s *Session) mutex(on Resource, opts []Option) *Mutex {
-	m := &Mutex{session: s, on: on, turn: make(chan struct{}, 1)}
+	m := &Mutex{session: s, on: on, opts: opts, turn: make(chan struct{}, 1)}
 	m.ttl, m.wait, m.wrong = times(opts)
 	return m
 }
@@ -105,7 +107,8 @@ func (m *Mutex) acquire(ctx context.Context, wait time.Duration, key Option) err
 		return err
 	}
 	sent := clock.Now()
-	g, err := in.at.Acquire(ctx, in.id, m.on, WithTTL(min(m.ttl, in.idle)), WithWait(wait), key, WithAnyLimit())
+	own := []Option{WithTTL(min(m.ttl, in.idle)), WithWait(wait), key, WithAnyLimit()}
+	g, err := in.at.Acquire(ctx, in.id, m.on, slices.Concat(m.opts, own)...)
 	if err != nil {
 		return err
 	}
@@ -144,14 +147,10 @@ func (m *Mutex) extend(ctx context.Context, h *hold) error {
 // returns ErrNotHeld. Otherwise the error is one of Store.Release. After each of them this Mutex does not
 // hold the lock.
 func (m *Mutex) Unlock(ctx context.Context) error {
-	m.mu.Lock()
-	h := m.held
-	m.held = nil
-	m.mu.Unlock()
+	h := m.forget()
 	if h == nil {
 		return ErrNotHeld
 	}
-	h.stop()
 	lost := h.Err()
 	err := h.in.at.Release(ctx, h.in.id, m.on, h.grant.Token)
 	h.end(errReturned)
@@ -160,6 +159,17 @@ func (m *Mutex) Unlock(ctx context.Context) error {
 		return lost
 	}
 	return err
+}
+
+// forget stops the renewals of the present hold, which it returns, or nil.
+func (m *Mutex) forget() *hold {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.held
+	if m.held = nil; h != nil {
+		h.stop()
+	}
+	return h
 }
 
 // holding returns the present hold, or an ended one.

@@ -10,6 +10,7 @@
 //
 // Both renew their lease, and end the context of the work before it is lost. For more than one
 // function: Session.Mutex and Session.Semaphore, and Client.Borrow, whose Lease renews itself, too.
+// kvslots.NewElection elects a leader among sessions, and lets other programs observe it.
 //
 // A Client knows only what gateways answer. Lease.Done is closed when the lease's time
 // is over, when Return succeeds on this Client, and when a renewal is refused. Over NATS the

@@ -95,6 +95,20 @@ func TestLeaseThatARepeatWasToldOfIsNotTakenBack(t *testing.T) {
 	}
 }
 
+// A renewal shows that a caller knows of the lease, whether its answer arrives or not.
+func TestRenewedLeaseIsNotTakenBack(t *testing.T) {
+	h, key := newKeyed(t)
+	first := h.must(h.repeat(key))
+	renewed := h.must(peer.Renew{Held: peer.Held{Pool: key.Pool, Lease: first.Grant.Lease}, TTL: time.Hour})
+	for _, a := range []peer.Answer{renewed, first} {
+		h.p.Untold(&a, peer.ErrUnavailable, h.now)
+		h.settle()
+	}
+	if s := h.inspect(key.Pool); s.InUse != 1 {
+		t.Error("the lease was purged")
+	}
+}
+
 // A call joins a borrow of an earlier one after the pool was deleted and registered anew, which
 // the view shows later; the view may show the ticket later, too. The pool has existed, with a free
 // slot, since that call came.

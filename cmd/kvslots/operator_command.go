@@ -98,12 +98,13 @@ func (o *operatorCommand) withTarget(ctx context.Context, args []string, do func
 		return err
 	}
 	return o.with(func(from *lender) error {
+		known := true
 		if text != "" {
-			if pool, err = from.find(ctx, text); err != nil {
+			if pool, known, err = from.find(ctx, text); err != nil {
 				return err
 			}
 		}
-		return do(&target{operatorCommand: o, from: from, pool: pool})
+		return do(&target{operatorCommand: o, from: from, pool: pool, unknown: !known})
 	})
 }
 
@@ -138,25 +139,25 @@ func (o *operatorCommand) pool(args []string) (pool kvslots.PoolRef, text string
 	return pool, args[0], nil
 }
 
-// find returns the pool, lock or semaphore that a text names. A lock that no client holds has no
-// entry, and is named all the same.
-func (l *lender) find(ctx context.Context, text string) (kvslots.PoolRef, error) {
+// find returns the pool, lock or semaphore that a text names, and whether the gateway knows it. A lock that
+// no client holds has no entry, and is named all the same.
+func (l *lender) find(ctx context.Context, text string) (ref kvslots.PoolRef, known bool, err error) {
 	pool, err := kvslots.FindPool(ctx, l, text)
 	err = l.explain(err)
 	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
-		return pool, wrong
+		return pool, false, wrong
 	}
 	if err == nil {
-		return pool, nil
+		return pool, true, nil
 	}
 	named, wrong := lockRef("<pool>", text)
 	if wrong != nil && errors.Is(err, kvslots.ErrNoPool) {
-		return named, errors.New("no pool has this name")
+		return named, false, errors.New("no pool has this name")
 	}
 	if wrong != nil {
-		return named, err
+		return named, false, err
 	}
-	return named, nil
+	return named, !errors.Is(err, kvslots.ErrNoPool), nil
 }
 
 // mistyped matches what may be an id that was not copied as a whole. As a name it would be sent
@@ -174,8 +175,9 @@ func lockRef(argument, name string) (kvslots.PoolRef, error) {
 // target is the pool, lock or semaphore that an operator's command is about.
 type target struct {
 	*operatorCommand
-	from *lender
-	pool kvslots.PoolRef
+	from    *lender
+	pool    kvslots.PoolRef
+	unknown bool // pool was given by a name that the gateway does not know
 }
 
 // answer prints a result, or fails with err.

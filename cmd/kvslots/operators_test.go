@@ -83,6 +83,7 @@ func TestOperatorCommands(t *testing.T) {
 			t.Errorf("%+v", detail)
 		}
 		wantCall(t, 75, "", "kvslots: no resource available: taken by ci@b7 <img onerror>, for \\d+s; place 2 in the line\n", asked(transport, "borrow", pool)...)
+		wantCall(t, 1, "", "kvslots: no pool, lock or semaphore in use has this name; --key .*\n", asked(transport, "pause", "typoo")...)
 		if code := release(); code != 0 {
 			t.Errorf("exit code %d", code)
 		}

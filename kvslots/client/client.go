@@ -109,7 +109,7 @@ func Dial(ctx context.Context, at string, cfg Config) (*Client, error) {
 	for at := range strings.SplitSeq(at, ",") {
 		at = strings.TrimSpace(at)
 		if parsed, err := url.Parse(at); err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
-			return nil, &kvslots.RangeError{Field: "url", Range: "http://HOST:PORT or https://HOST:PORT"}
+			return nil, &kvslots.RangeError{Field: "url", Range: "http://HOST:PORT or https://HOST:PORT; natsclient.Dial takes nats://HOST:PORT"}
 		}
 		s.all = append(s.all, newHTTPTransport(at, cfg))
 	}

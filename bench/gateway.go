@@ -40,9 +40,6 @@ func Remote(ctx context.Context, to Endpoint, calls *client.Client) (*Gateway, e
 	if json.Unmarshal(body, &ready) != nil {
 		return nil, errors.New("bench: the server is not a kvslots gateway")
 	}
-	if ready.Sync == "group" { // serve implements always by group
-		ready.Sync = syncAlways
-	}
 	g := &Gateway{Sync: ready.Sync, Transports: []Transport{HTTP(to, Hold), V1(to, Hold)}}
 	if calls != nil {
 		g.Transports = append([]Transport{NATS(calls)}, g.Transports...)

@@ -21,7 +21,7 @@ type Config struct {
 	// Store determines the answer of /ready. It is usually a *kvslots.Store.
 	Store interface{ Ready() error }
 
-	// Sync is the field sync in the answer of /ready: "group", "always", "interval",
+	// Sync is the field sync in the answer of /ready: "always", "interval",
 	// or "external" if another process runs the NATS server.
 	Sync string
 

@@ -32,9 +32,6 @@ func readyCommand(env settings.Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if sync == "group" {
-				sync = "always" // as the flag says
-			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "ready, sync %s\n", sync)
 			return err
 		},

@@ -157,7 +157,7 @@ func (l *logs) waitFor(t *testing.T, message string) (line map[string]any) {
 
 func TestServe(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
-	p.want(t, "GET", "/ready", "", 200, `{"status":"ready","sync":"group"}`)
+	p.want(t, "GET", "/ready", "", 200, `{"status":"ready","sync":"always"}`)
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, `"count":1`)
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 200, `"position":0`)
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 409, `{"error":"no resource available"}`)

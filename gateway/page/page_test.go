@@ -79,12 +79,12 @@ func TestPage(t *testing.T) {
 }
 
 func TestState(t *testing.T) {
-	g := open(t, oneStore{}, Config{Admin: true, Sync: "group", Version: "v1.2.3"})
+	g := open(t, oneStore{}, Config{Admin: true, Sync: "always", Version: "v1.2.3"})
 	if code, _, _ := g.Do(t, "GET", Path, ""); code != 401 {
 		t.Errorf("without a token: %d, want 401", code)
 	}
 	want := state{
-		Version: "v1.2.3", UI: "admin", Sync: "group", Ready: true, Peers: 3, LagRevisions: 5, Lag: 1.5,
+		Version: "v1.2.3", UI: "admin", Sync: "always", Ready: true, Peers: 3, LagRevisions: 5, Lag: 1.5,
 		Pools: 4, Named: 3, Waiting: 7, Sessions: 2,
 	}
 	check := func(g *gatewaytest.Gateway) {
@@ -97,7 +97,7 @@ func TestState(t *testing.T) {
 	}
 	check(g)
 	want.UI, want.Version, want.Ready, want.Reason = "read", "", false, "no quorum"
-	check(open(t, oneStore{errors.New("no quorum")}, Config{Sync: "group"}))
+	check(open(t, oneStore{errors.New("no quorum")}, Config{Sync: "always"}))
 }
 
 // Each file has a type, contains nothing that the policy forbids, and names no other host.

@@ -25,7 +25,7 @@ type backend struct {
 	service *nats.Conn        // in the account of the clients; nil without a listener
 	server  *natsembed.Server // nil when external
 	flushes *metrics.Flushes  // nil when external
-	sync    string            // for /ready: group, always, interval or external
+	sync    string            // for /ready: always, interval or external
 
 	// functions is for calls of functions, in the same account as service: NATS does
 	// not report to other accounts that a function has no service, and their calls
@@ -60,7 +60,10 @@ func embedNATS(ctx context.Context, s *settings.Serve, log *slog.Logger) (*backe
 	if err != nil {
 		return nil, err
 	}
-	b := &backend{server: server, flushes: flushes, sync: string(server.Sync())}
+	b := &backend{server: server, flushes: flushes, sync: string(natsembed.SyncAlways)}
+	if server.Sync() == natsembed.SyncInterval {
+		b.sync = string(natsembed.SyncInterval)
+	}
 	if b.nc, err = server.Connect(logConnection(log, "bucket")...); err != nil {
 		return nil, errors.Join(err, b.close())
 	}

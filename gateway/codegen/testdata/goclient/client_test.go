@@ -40,7 +40,7 @@ func read(ctx context.Context, c *api.ClientWithResponses) error {
 		return err
 	}
 	ready, err := c.GetReadinessWithResponse(ctx, nil)
-	return ok(err, ready.HTTPResponse, ready.JSON200 != nil && ready.JSON200.Sync == "group", ready.JSON200)
+	return ok(err, ready.HTTPResponse, ready.JSON200 != nil && ready.JSON200.Sync == "always", ready.JSON200)
 }
 
 func lend(ctx context.Context, c *api.ClientWithResponses) error {

@@ -232,6 +232,9 @@ func (c *client) renew(ctx context.Context) {
 	c.add(c.id, call, end, input{kind: opRenew, pool: r.pool, lease: r.number}, out)
 	if err != nil {
 		c.drop(r)
+		if ends := call.Add(ttl); ends.Before(r.ends) { // it may have been written all the same
+			r.ends = ends
+		}
 		return
 	}
 	if l.Fence() != r.lease.Fence() || l.Position() != r.lease.Position() {

@@ -11,8 +11,8 @@ async function read() {
   assert.ok(typeof greeting.data === "object", "not JSON");
   assert.equal(greeting.data.apis.length, 4);
   const ready = await client.GET("/ready");
-  const sync: "group" | "always" | "interval" | "external" | undefined = ready.data?.sync;
-  assert.equal(sync, "group");
+  const sync: "always" | "interval" | "external" | undefined = ready.data?.sync;
+  assert.equal(sync, "always");
 }
 
 async function lend() {

@@ -210,7 +210,7 @@ func TestRepeatsAreCanceledTogether(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
-		_, err := c.Borrow(ctx, uuid.New(), kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Hour)) // nobody answers at first
+		_, err := c.Borrow(ctx, uuid.New(), kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Hour)) // no gateway answers at first
 		served <- err
 	}()
 	requests := 0

@@ -29,7 +29,7 @@ type ending[T any] struct {
 	event Event
 }
 
-// watch makes the events for those who watch.
+// watch makes the events for readers.
 type watch struct {
 	*kernel
 	on    bool

@@ -18,7 +18,7 @@ type Ready struct {
 	Reading *Reading // replaces the present reading; may be nil
 	Joined  uint64   // the number of the reading that is over, or 0: see Read
 	Logs    []Log
-	Events  []Event // for those who watch
+	Events  []Event // for readers
 	WakeAt  Instant // when to call Tick at the latest; 0: never
 }
 
@@ -214,7 +214,7 @@ type PoolStats struct {
 	Out        []entry.Out // by position
 }
 
-// Event is a change that the view shows, for those who watch. It contains no secret.
+// Event is a change that the view shows, for readers of events. It contains no secret.
 type Event struct {
 	Kind     EventKind
 	Revision uint64        // of the entry that made the change; several events may have it

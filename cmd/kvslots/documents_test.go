@@ -257,10 +257,12 @@ func requirements(t *testing.T, dir string) (versions map[string]string, direct 
 	return versions, direct
 }
 
-// The README links to the documentation of each direct dependency, and of no other
+// The README and CONTRIBUTING link to the documentation of each direct dependency, and of no other
 // module.
 func TestDocumentDependencies(t *testing.T) {
 	_, section, _ := strings.Cut(readDocument(t, "README.md"), "## Dependencies")
+	_, tests, _ := strings.Cut(readDocument(t, ".github/CONTRIBUTING.md"), "## Dependencies")
+	section += tests
 	needed := map[string]bool{}
 	for _, dir := range append([]string{"."}, nested...) {
 		_, direct := requirements(t, dir)
@@ -270,12 +272,12 @@ func TestDocumentDependencies(t *testing.T) {
 	}
 	for of := range needed {
 		if needed[of] && !strings.Contains(section, "(https://pkg.go.dev/"+of+")") {
-			t.Errorf("the README does not say what %s is for", of)
+			t.Errorf("the README and CONTRIBUTING do not say what %s is for", of)
 		}
 	}
 	for _, match := range regexp.MustCompile(`\(https://pkg\.go\.dev/([^)]+)\)`).FindAllStringSubmatch(section, -1) {
 		if !needed[match[1]] {
-			t.Errorf("the README names %s, which no go.mod requires", match[1])
+			t.Errorf("the README or CONTRIBUTING names %s, which no go.mod requires", match[1])
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package forrst_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -228,61 +227,6 @@ func TestNothingRan(t *testing.T) {
 		t.Errorf("%s", a.body)
 	}
 	d.wantFree(t, "lock:f.none:k")
-}
-
-// A function that answers with the status of the server for subjects without subscribers was
-// called nevertheless.
-func TestFunctionsOwnStatus(t *testing.T) {
-	s, d := startSite(t, nil)
-	for name, c := range map[string]struct {
-		header nats.Header
-		data   string
-		code   int
-		text   string
-	}{
-		"s.plain":   {nats.Header{"Status": {"503"}}, "", 422, `"code":"FUNCTION_ERROR"`},
-		"s.first":   {nats.Header{"Status": {"503"}, "Description": {"No Responders"}}, "", 422, `"code":"FUNCTION_ERROR"`},
-		"s.passed":  {nats.Header{"Status": {"503"}, "Nats-Subject": {"another.function"}}, "", 422, `"code":"FUNCTION_ERROR"`},
-		"s.other":   {nats.Header{"Status": {"408"}}, "", 422, `"code":"FUNCTION_ERROR"`},
-		"s.content": {nats.Header{"Status": {"503"}}, `1`, 200, `"result":1`},
-		"s.good":    {nats.Header{"Status": {"200"}}, "", 200, `"result":null`},
-		"s.text":    {nats.Header{"Status": {"ok"}}, "", 200, `"result":null`},
-	} {
-		s.function(t, name, func(m *nats.Msg) {
-			_ = m.RespondMsg(&nats.Msg{Header: c.header, Data: []byte(c.data)})
-		})
-		a := d.call(t, name, "", `{"key":"k","auto_release":false,`+second30+`}`, c.code, c.text)
-		if !strings.Contains(string(a.body), `"acquired":true`) {
-			t.Errorf("%s: the function was called: %s", name, a.body)
-		}
-	}
-}
-
-// The bytes of a function's answer may be those of a server's.
-func TestFunctionsOwnStatusLine(t *testing.T) {
-	s, d := startSite(t, nil)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.server.ClientURL(), "nats://"))
-	kvslotstest.Must(t, err)
-	defer conn.Close()
-	lines := bufio.NewReader(conn)
-	fmt.Fprintf(conn, "CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB %s.r.f 1\r\nPING\r\n", forrst.DefaultPrefix)
-	for line := ""; line != "PONG\r\n"; {
-		if line, err = lines.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
-	}
-	go func() { // MSG <subject> <sid> <reply> <size>
-		for {
-			line, err := lines.ReadString('\n')
-			if fields := strings.Fields(line); err == nil && len(fields) > 4 {
-				fmt.Fprintf(conn, "HPUB %s 16 16\r\nNATS/1.0 503\r\n\r\n\r\n", fields[3])
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	d.call(t, "r.f", "", "", 422, `"code":"FUNCTION_ERROR"`)
 }
 
 // A call ends when its connection is closed; its function may have been carried out.

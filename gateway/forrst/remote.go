@@ -13,7 +13,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
-	"golang.org/x/mod/semver"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
@@ -39,9 +38,9 @@ func (s *Server) overNATS(ctx context.Context, c Call) outcome {
 	if c.Traceparent != "" {
 		m.Header[wire.TraceHeaderNATS] = []string{c.Traceparent} // Set would change the case
 	}
-	reply, err := roundTrip(ctx, s.cfg.NATS, m)
+	reply, err := s.cfg.NATS.RequestMsgWithContext(ctx, m)
 	switch {
-	case err == nil && noResponders(s.cfg.NATS, m, reply):
+	case errors.Is(err, nats.ErrNoResponders):
 		return outcome{refusal: functionNotFound(c.Function)}
 	case ctx.Err() != nil && err != nil:
 		return outcome{refusal: abandonError(ctx, deadlineExceeded, outcomeUnknown)}
@@ -53,54 +52,6 @@ func (s *Server) overNATS(ctx context.Context, c Call) outcome {
 		return outcome{refusal: unavailable("The function could not be called; safe to retry")}
 	}
 	return readReply(reply)
-}
-
-// roundTrip sends a request and returns its answer. The methods of nats.Conn for requests return
-// nats.ErrNoResponders in place of each empty answer with status 503, a function's own, too.
-func roundTrip(ctx context.Context, nc *nats.Conn, m *nats.Msg) (*nats.Msg, error) {
-	closed := nc.StatusChanged(nats.CLOSED)
-	defer nc.RemoveStatusListener(closed)
-	m.Reply = nc.NewInbox()
-	answers := make(chan *nats.Msg, 1)
-	subscription, err := nc.ChanSubscribe(m.Reply, answers)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = subscription.Unsubscribe() }() // fails after the first answer, which has ended the subscription
-	if err := errors.Join(subscription.AutoUnsubscribe(1), nc.PublishMsg(m)); err != nil {
-		return nil, err
-	}
-	select {
-	case answer := <-answers:
-		return answer, nil
-	case <-closed:
-		return nil, nats.ErrConnectionClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// statusOf returns the status of an answer, or 0. Package nats puts the status of the first line
-// into a header.
-func statusOf(answer *nats.Msg) int {
-	code, _ := strconv.Atoi(answer.Header.Get("Status"))
-	return code
-}
-
-// namesSubject is the first nats-server that names the subject of the request when it answers
-// that nothing is subscribed to it.
-const namesSubject = "v2.12.0"
-
-// noResponders reports whether the NATS server has answered that no function is subscribed.
-// The answer of a function with the same status does not count, except behind an older
-// server, whose own answer looks the same.
-func noResponders(nc *nats.Conn, sent, answer *nats.Msg) bool {
-	if len(answer.Data) > 0 || statusOf(answer) != 503 {
-		return false
-	}
-	version := "v" + nc.ConnectedServerVersion()
-	older := semver.IsValid(version) && semver.Compare(version, namesSubject) < 0
-	return older || answer.Header.Get("Nats-Subject") == sent.Subject
 }
 
 // readReply parses the reply of a function: a result, or the errors with which it
@@ -120,8 +71,6 @@ func readReply(m *nats.Msg) outcome {
 		return outcome{errors: []json.RawMessage{encodeError(e)}}
 	}
 	switch {
-	case len(m.Data) == 0 && statusOf(m) >= 400:
-		return outcome{errors: []json.RawMessage{encodeError(&Error{Code: codeFailed, Message: messageFailed})}}
 	case len(m.Data) == 0:
 		return outcome{result: null}
 	case !valid:

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"golang.org/x/mod/semver"
 )
 
 // probeTimeout bounds the wait for the result of a probe. After that the client counts as
@@ -20,12 +19,8 @@ const (
 )
 
 // listens returns Unheard if nothing is subscribed to a reply subject any more. It sends a
-// message that the server traces and does not deliver. To an older server, which would
-// deliver the message, listens sends nothing, and returns Unknown.
+// message that the server traces and does not deliver.
 func (d *deliveries) listens(reply string) Outcome {
-	if !traces(d.nc.ConnectedServerVersion()) || !d.nc.HeadersSupported() {
-		return Unknown
-	}
 	subject, result, done := d.expect()
 	defer done()
 	probe := nats.NewMsg(reply)
@@ -79,9 +74,4 @@ func traced(data []byte) Outcome {
 		}
 	}
 	return Unheard
-}
-
-// traces reports whether a server of a version traces messages: 2.11 or later.
-func traces(version string) bool {
-	return semver.Compare(semver.MajorMinor("v"+version), "v2.11") >= 0 // false for a text that is no version
 }

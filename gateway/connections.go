@@ -166,7 +166,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		counted := &countedConn{Conn: conn, connections: l.connections, client: l.connections.all.ClientAt(conn.RemoteAddr())}
-		counted.refusal = l.connections.all.Enter(counted.client)
+		counted.refusal = l.connections.all.Admit(counted.client)
 		switch {
 		case counted.refusal == nil:
 			l.connections.open.Add(1)
@@ -208,7 +208,7 @@ func (c *countedConn) Close() error {
 		c.connections.refuser.done()
 	default:
 		c.connections.open.Add(-1)
-		c.connections.all.Leave()
+		c.connections.all.LeaveTotal()
 		if rest := c.rest(); rest > 0 {
 			time.AfterFunc(rest, func() { c.connections.all.LeaveIP(c.client) })
 		} else {

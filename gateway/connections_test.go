@@ -69,8 +69,7 @@ func (c *connections) await(t *testing.T, n int) {
 
 // refused returns how many connections the limits have refused.
 func (c *connections) refused() int64 {
-	total, perIP := c.all.Refused()
-	return total + perIP
+	return c.all.Refused.Load() + c.all.RefusedPerIP.Load()
 }
 
 func TestMaxConnections(t *testing.T) {

@@ -135,7 +135,7 @@ func New(cfg Config) *Gateway {
 		cfg.ShutdownTimeout = shutdownTimeout
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	cfg.Lending.Connections.Limit(cfg.MaxConnections, cfg.MaxConnectionsPerIP, trustedProxies(cfg.TrustedProxies).contain)
+	cfg.Lending.Connections.LimitTo(Limits{Total: cfg.MaxConnections, PerIP: cfg.MaxConnectionsPerIP}, trustedProxies(cfg.TrustedProxies).contain)
 	g := &Gateway{
 		cfg: cfg, log: cfg.Logger,
 		cors: newCORS(cfg.CORSOrigins), description: newDescription(cfg.Version),

@@ -62,16 +62,13 @@ func (m *httpMetrics) handler() http.Handler {
 }
 
 func (g *Gateway) limitMetrics() []prometheus.Collector {
-	total := func() int64 { refused, _ := g.cfg.Lending.Waits.Refused(); return refused }
-	perIP := func() int64 { _, refused := g.cfg.Lending.Waits.Refused(); return refused }
-	refused := func() int64 { refused, _ := g.connections.all.Refused(); return refused }
-	refusedPerIP := func() int64 { _, refused := g.connections.all.Refused(); return refused }
+	waits := &g.cfg.Lending.Waits
 	return []prometheus.Collector{
 		metrics.Gauge("kvslots_http_connections", "Open connections of HTTP clients.", nil, func() float64 { return float64(g.connections.count()) }),
-		metrics.Limit(wire.MaxConnections.Name, refused),
-		metrics.Limit(wire.MaxConnectionsPerIP.Name, refusedPerIP),
-		metrics.Limit(wire.StatusOf(wire.ErrMaxWaitersTotal).Name, total),
-		metrics.Limit(wire.StatusOf(wire.ErrMaxWaitersPerIP).Name, perIP),
+		metrics.Limit(wire.MaxConnections.Name, g.connections.all.Refused.Load),
+		metrics.Limit(wire.MaxConnectionsPerIP.Name, g.connections.all.RefusedPerIP.Load),
+		metrics.Limit(wire.StatusOf(wire.ErrMaxWaitersTotal).Name, waits.Refused.Load),
+		metrics.Limit(wire.StatusOf(wire.ErrMaxWaitersPerIP).Name, waits.RefusedPerIP.Load),
 		metrics.Limit("http_rate_limit", g.limited.Load),
 	}
 }

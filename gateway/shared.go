@@ -13,8 +13,8 @@ import (
 var ErrDraining = wire.ErrDraining
 
 // Lending counts the open borrows of a gateway over all transports, and ends them when
-// the gateway drains. All transports of a gateway share it. Lending.Waits.Limit sets its
-// WaitLimits, before the gateway serves.
+// the gateway drains. All transports of a gateway share it. Lending.Waits.Limit sets the
+// limits of requests that wait, before the gateway serves.
 type Lending = ops.Lending
 
 // NewLending returns a Lending that is not stopped.
@@ -44,7 +44,6 @@ func NewTurns() *Turns { return ops.NewTurns() }
 // transports of a gateway must have the same times.
 type SessionTimes = ops.SessionTimes
 
-// WaitLimits are the limits of requests that wait at a gateway at once, for
-// Lending.Waits.Limit: Total over all transports, and PerIP of one client address over
-// HTTP, for IPv6 of one /64. 0 means no limit.
-type WaitLimits = ops.WaitLimits
+// Limits are exact limits: Total over all transports, and PerIP of one client address, for IPv6
+// of one /64. 0 means no limit.
+type Limits = ops.Limits

@@ -146,7 +146,7 @@ func (s *Server) isFinished() bool {
 func (s *Server) accept(raw net.Conn) {
 	limits := &s.cfg.Lending.Connections
 	client := limits.ClientAt(raw.RemoteAddr())
-	if refusal := limits.Enter(client); refusal != nil {
+	if refusal := limits.Admit(client); refusal != nil {
 		s.log.Debug("connection refused", "limit", refusal.Name)
 		if tcp, ok := raw.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // no states of TCP that wait for the client
@@ -157,8 +157,7 @@ func (s *Server) accept(raw net.Conn) {
 	c := newConn(s, raw)
 	left := func() {
 		s.connections.Add(-1)
-		limits.Leave()
-		limits.LeaveIP(client)
+		limits.Leave(client)
 	}
 	s.connections.Add(1)
 	s.mu.Lock()

@@ -217,7 +217,7 @@ func (f failing) Enqueue(ctx context.Context, session string, r kvslots.Resource
 	return f.broken.Enqueue(ctx, session, r, opts...)
 }
 
-func waitLimits(total int) ops.WaitLimits { return ops.WaitLimits{Total: total} }
+func waitLimits(total int) ops.Limits { return ops.Limits{Total: total} }
 
 // sessionsOf is a store that remembers the sessions that it creates.
 type sessionsOf struct {

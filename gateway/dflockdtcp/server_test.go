@@ -89,8 +89,10 @@ func TestDrain(t *testing.T) {
 
 func TestMaxConnections(t *testing.T) {
 	for name, limit := range map[string]func(c *dflockdtcp.Config){
-		"in all":      func(c *dflockdtcp.Config) { c.Lending.Connections.Limit(2, 0, nil) },
-		"per address": func(c *dflockdtcp.Config) { c.Lending.Connections.Limit(0, 2, func(netip.Addr) bool { return false }) },
+		"in all": func(c *dflockdtcp.Config) { c.Lending.Connections.LimitTo(gateway.Limits{Total: 2}, nil) },
+		"per address": func(c *dflockdtcp.Config) {
+			c.Lending.Connections.LimitTo(gateway.Limits{PerIP: 2}, func(netip.Addr) bool { return false })
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := openFixture(t, openStore(t, kvslots.Config{}), limit)
@@ -114,7 +116,7 @@ func TestMaxConnections(t *testing.T) {
 		})
 	}
 	f := openFixture(t, openStore(t, kvslots.Config{}), func(c *dflockdtcp.Config) {
-		c.Lending.Connections.Limit(0, 1, func(addr netip.Addr) bool { return addr.IsLoopback() })
+		c.Lending.Connections.LimitTo(gateway.Limits{PerIP: 1}, func(addr netip.Addr) bool { return addr.IsLoopback() })
 	})
 	for range 3 {
 		f.dial(t).want(t, "ping", "_", "_", "ok") // trusted proxies

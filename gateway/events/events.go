@@ -70,7 +70,7 @@ type Dialect struct {
 	store   Store
 	lending *ops.Lending
 	log     *slog.Logger
-	limit   limit
+	limit   ops.Limiter[string] // of open streams, by ops.Origin
 
 	writeTimeout, keepAlive time.Duration
 
@@ -79,14 +79,12 @@ type Dialect struct {
 
 // New returns a Dialect that serves the events of a store, such as a *kvslots.Store.
 func New(store Store, cfg Config) *Dialect {
-	return &Dialect{
+	d := &Dialect{
 		store: store, lending: cfg.Lending, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		limit: limit{
-			total: cmp.Or(cfg.MaxStreams, DefaultMaxStreams), perIP: cmp.Or(cfg.MaxStreamsPerIP, DefaultMaxStreamsPerIP),
-			open: map[string]int{},
-		},
 		writeTimeout: cmp.Or(cfg.WriteTimeout, writeTimeout), keepAlive: cmp.Or(cfg.KeepAlive, keepAlive),
 	}
+	d.limit.Limit(ops.Limits{Total: cmp.Or(cfg.MaxStreams, DefaultMaxStreams), PerIP: cmp.Or(cfg.MaxStreamsPerIP, DefaultMaxStreamsPerIP)})
+	return d
 }
 
 // Mount adds the routes.
@@ -103,12 +101,12 @@ func (d *Dialect) Mount(r chi.Router) {
 // Collectors returns the metrics of the streams.
 func (d *Dialect) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		metrics.Gauge("kvslots_event_streams", "Open streams of events.", nil, func() float64 { return float64(d.limit.count()) }),
+		metrics.Gauge("kvslots_event_streams", "Open streams of events.", nil, func() float64 { return float64(d.limit.Open()) }),
 		metrics.Counter("kvslots_events_sent_total", "Events that streams have sent.", nil, counterOf(&d.sent)),
 		metrics.Counter("kvslots_event_resets_total", "Times that a stream has told its client to read the state anew.", nil, counterOf(&d.resets)),
 		metrics.Counter("kvslots_event_streams_cut_total", "Streams that were cut because their client read too slowly.", nil, counterOf(&d.cut)),
-		metrics.Limit(wire.CodeOf(wire.ErrMaxStreams).Name, d.limit.refused.Load),
-		metrics.Limit(wire.CodeOf(wire.ErrMaxStreamsPerIP).Name, d.limit.refusedPerIP.Load),
+		metrics.Limit(wire.CodeOf(wire.ErrMaxStreams).Name, d.limit.Refused.Load),
+		metrics.Limit(wire.CodeOf(wire.ErrMaxStreamsPerIP).Name, d.limit.RefusedPerIP.Load),
 	}
 }
 
@@ -149,10 +147,10 @@ func (d *Dialect) serve(w http.ResponseWriter, r *http.Request, parse func(*http
 		return nil
 	}
 	origin := ops.Origin(r.RemoteAddr)
-	if err := d.limit.enter(origin); err != nil {
+	if err := [...]error{nil, wire.ErrMaxStreams, wire.ErrMaxStreamsPerIP}[d.limit.Enter(origin)]; err != nil {
 		return err
 	}
-	defer d.limit.leave(origin)
+	defer d.limit.Leave(origin)
 	after, _ := strconv.ParseUint(r.Header.Get(wire.LastEventIDHeader), 10, 64) // 0 for what is no ID: the stream starts over
 	watcher := d.store.Watch(after, f.pools...)
 	defer watcher.Close()

@@ -16,13 +16,13 @@ import (
 func TestWaitLimits(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		limits gateway.WaitLimits
+		limits gateway.Limits
 		store  kvslots.Config
 		want   string
 	}{
-		{"in all", gateway.WaitLimits{Total: 3}, kvslots.Config{}, "503 max_waiters_total"},
-		{"per address", gateway.WaitLimits{PerIP: 3}, kvslots.Config{}, "429 max_waiters_per_ip"},
-		{"per pool", gateway.WaitLimits{}, kvslots.Config{MaxPoolWaiters: 3}, "503 max_waiters"},
+		{"in all", gateway.Limits{Total: 3}, kvslots.Config{}, "503 max_waiters_total"},
+		{"per address", gateway.Limits{PerIP: 3}, kvslots.Config{}, "429 max_waiters_per_ip"},
+		{"per pool", gateway.Limits{}, kvslots.Config{MaxPoolWaiters: 3}, "503 max_waiters"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			srv := gatewaytest.StartServer(t, natsembed.Config{})

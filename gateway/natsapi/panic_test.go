@@ -64,7 +64,7 @@ func bodyOf(op string) string {
 // in its text. It keeps no turn, and no place of those that limits bound: all are 1 here.
 func TestPanics(t *testing.T) {
 	lending, turns, log := gateway.NewLending(), gateway.NewTurns(), &logtest.Log{}
-	lending.Waits.Limit(ops.WaitLimits{Total: 1, PerIP: 1})
+	lending.Waits.Limit(ops.Limits{Total: 1, PerIP: 1})
 	var functions forrst.Functions
 	functions.Handle("f.f", func(context.Context, forrst.Call) (any, error) { return nil, nil })
 	calls := forrst.New(broken{}, forrst.Config{Functions: &functions, Lending: lending, Logger: log.Logger()})

@@ -1,6 +1,6 @@
 package natsapi
 
-import "sync"
+import "github.com/kvslots/kvslots/gateway/internal/ops"
 
 const (
 	// shareOf is the divisor of a room's size that gives the share: the maximum of open
@@ -13,14 +13,7 @@ const (
 
 // room bounds the open requests: in all, of each client, and for each pool or lock, so that
 // an accident of one program, or a crowd at one pool, does not exclude all other requests.
-type room struct {
-	size, share int
-
-	mu      sync.Mutex
-	open    int
-	clients map[string]int // open requests of each
-	targets map[string]int // open requests for each pool or lock
-}
+type room struct{ clients, targets ops.Limiter[string] }
 
 // place is that of a request in a room, until leave.
 type place struct {
@@ -29,47 +22,36 @@ type place struct {
 }
 
 func newRoom(size int) *room {
-	return &room{size: size, share: min(size, max(size/shareOf, leastShare)), clients: map[string]int{}, targets: map[string]int{}}
+	r, share := &room{}, shareIn(size)
+	r.clients.Limit(ops.Limits{Total: size, PerIP: share})
+	r.targets.Limit(ops.Limits{PerIP: share})
+	return r
 }
+
+func shareIn(size int) int { return min(size, max(size/shareOf, leastShare)) }
 
 // enter gives a request of a client a place. It returns nil if there is none for it.
 func (r *room) enter(client string) *place {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.open >= r.size || r.clients[client] >= r.share {
+	if r.clients.Enter(client) != ops.Within {
 		return nil
 	}
-	r.open++
-	r.clients[client]++
 	return &place{room: r, client: client}
 }
 
 // aim counts the request for the pool or the lock that it may wait for. It returns false if
 // too many requests for that target are open.
 func (p *place) aim(target string) bool {
-	p.room.mu.Lock()
-	defer p.room.mu.Unlock()
-	if p.room.targets[target] >= p.room.share {
+	if p.room.targets.Enter(target) != ops.Within {
 		return false
 	}
-	p.room.targets[target]++
 	p.target = target
 	return true
 }
 
 // leave frees the place.
 func (p *place) leave() {
-	p.room.mu.Lock()
-	defer p.room.mu.Unlock()
-	p.room.open--
-	uncount(p.room.clients, p.client)
+	p.room.clients.Leave(p.client)
 	if p.target != "" {
-		uncount(p.room.targets, p.target)
-	}
-}
-
-func uncount(open map[string]int, of string) {
-	if open[of]--; open[of] == 0 {
-		delete(open, of)
+		p.room.targets.Leave(p.target)
 	}
 }

@@ -6,9 +6,10 @@ import (
 )
 
 func TestRoom(t *testing.T) {
-	r := newRoom(4 * leastShare)
+	const size, share = 4 * leastShare, leastShare
+	r := newRoom(size)
 	var ofA []*place
-	for i := range r.share {
+	for i := range share {
 		p := r.enter("a")
 		if p == nil || !p.aim("pool") {
 			t.Fatalf("no room for request %d", i)
@@ -35,14 +36,14 @@ func TestRoom(t *testing.T) {
 		defer p.leave()
 		others++
 	}
-	if others != r.size-r.share {
-		t.Errorf("%d requests fit beside %d", others, r.share)
+	if others != size-share {
+		t.Errorf("%d requests fit beside %d", others, share)
 	}
 	for _, p := range ofA {
 		p.leave()
 	}
-	if r.open != others || len(r.clients) != others || len(r.targets) != 0 {
-		t.Errorf("%d requests, %d clients and %d pools are counted", r.open, len(r.clients), len(r.targets))
+	if r.clients.Open() != others || r.targets.Open() != 0 {
+		t.Errorf("%d requests, and %d for pools, are counted", r.clients.Open(), r.targets.Open())
 	}
 }
 
@@ -50,7 +51,7 @@ func TestRoom(t *testing.T) {
 // does nothing unusual.
 func TestShares(t *testing.T) {
 	for size, want := range map[int]int{1: 1, 2: 2, 64: 64, 100: 64, 1000: 250, DefaultMaxBorrows: 4096} {
-		if got := newRoom(size).share; got != want {
+		if got := shareIn(size); got != want {
 			t.Errorf("the share of a room of %d is %d, want %d", size, got, want)
 		}
 	}

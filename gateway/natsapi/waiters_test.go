@@ -15,7 +15,7 @@ import (
 // The limit of waiters counts those of all transports, and those that have left no more.
 func TestWaitersOfAllTransports(t *testing.T) {
 	srv, store := openStore(t)
-	d := startService(t, srv, store, func(cfg *natsapi.Config) { cfg.Lending.Waits.Limit(ops.WaitLimits{Total: 2}) })
+	d := startService(t, srv, store, func(cfg *natsapi.Config) { cfg.Lending.Waits.Limit(ops.Limits{Total: 2}) })
 	web := httptest.NewServer(gateway.New(gateway.Config{
 		Store: gatewaytest.Ready{}, Lending: d.lending, Logger: logtest.Logger(),
 		Dialects: []gateway.Dialect{library.New(store, d.lending, logtest.Logger())},
@@ -47,7 +47,7 @@ func TestWaitersOfAllTransports(t *testing.T) {
 			}
 		}
 	}
-	if total, perIP := d.lending.Waits.Refused(); total != 4 || perIP != 0 {
+	if total, perIP := d.lending.Waits.Refused.Load(), d.lending.Waits.RefusedPerIP.Load(); total != 4 || perIP != 0 {
 		t.Errorf("%d and %d were refused, want 4 and 0", total, perIP)
 	}
 }

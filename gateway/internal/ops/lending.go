@@ -25,9 +25,9 @@ type Lending struct {
 
 	borrows atomic.Int64 // that are open
 
-	Waits       Waits       // the requests that wait
-	Connections Connections // of clients, over HTTP and TCP
-	Reads       Reads       // of lists and statistics
+	Waits       Limiter[string] // the requests that wait, by Origin
+	Connections Connections     // of clients, over HTTP and TCP
+	Reads       Reads           // of lists and statistics
 
 	// MayGuess reports whether a client may send a token at --tcp-addr. The rate limit over HTTP
 	// decides it; nil: every client may. It is set before the first request.

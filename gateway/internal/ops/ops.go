@@ -150,10 +150,11 @@ func (s *Service) Do(ctx, detached context.Context, call *Call, deliver func()) 
 		ctx = detached
 	}
 	if call.Grants && call.Wait > 0 {
-		if err := s.Lending.Waits.Enter(call.Remote()); err != nil {
+		client := Origin(call.Remote())
+		if err := [...]error{nil, wire.ErrMaxWaitersTotal, wire.ErrMaxWaitersPerIP}[s.Lending.Waits.Enter(client)]; err != nil {
 			return err
 		}
-		defer s.Lending.Waits.Leave(call.Remote())
+		defer s.Lending.Waits.Leave(client)
 	}
 	if call.inTurn {
 		done, err := s.turn(ctx, detached, call)

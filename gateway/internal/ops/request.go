@@ -9,7 +9,7 @@ import (
 
 // Request is what a transport knows of a request, beside its parameters.
 type Request interface {
-	// Remote returns the address and port of the client, for WaitLimits; "" if they are unknown.
+	// Remote returns the address and port of the client, for Lending.Waits; "" if they are unknown.
 	Remote() string
 
 	// Origins iterates over the origins of which the client has one, for the caps on its

@@ -39,7 +39,7 @@ type Serve struct {
 
 	maxConnections      int
 	maxConnectionsPerIP share // of connections
-	Waits               gateway.WaitLimits
+	Waits               gateway.Limits
 	DrainWait           time.Duration
 
 	DataDir  string
@@ -95,7 +95,7 @@ func DefaultServe() *Serve {
 		sync:      string(natsembed.SyncAlways),
 		store:     kvslots.Config{Replicas: 1, MaxTTL: kvslots.DefaultMaxTTL, MaxWait: kvslots.DefaultMaxWait, ResumeGrace: kvslots.DefaultResumeGrace, MaxSessionsPerOrigin: 16384, MaxTombstones: 200_000},
 		Sessions:  gateway.SessionTimes{DefaultLeaseTTL: wire.DefaultLeaseTTL, IdleTimeout: wire.DefaultIdleTimeout, MaxIdleTimeout: wire.DefaultMaxIdleTimeout},
-		Waits:     gateway.WaitLimits{Total: 100_000},
+		Waits:     gateway.Limits{Total: 100_000},
 		functions: functions{prefix: forrst.DefaultPrefix, timeout: forrst.DefaultTimeout, forceRelease: true},
 
 		locksPerSession: share{1024, false}, locksPerIP: share{16384, false},

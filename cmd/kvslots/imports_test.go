@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -166,6 +165,36 @@ func TestRulesArePure(t *testing.T) {
 	}
 }
 
+// nested are the modules below the product's.
+var nested = []string{"bench/compare", "gateway/codegen", "gateway/observability", "gateway/page/browser"}
+
+// make tests and checks each nested module, and a module that it requires has the version that the
+// product requires. The product's go.mod replaces nothing, so that go install accepts it.
+func TestNestedModules(t *testing.T) {
+	if want := "\nNESTED    = " + strings.Join(nested, " ") + "\n"; !strings.Contains(readDocument(t, "Makefile"), want) {
+		t.Errorf("the Makefile has no line %q", strings.TrimSpace(want))
+	}
+	product, _ := requirements(t, ".")
+	for _, name := range moduleFiles(t) {
+		dir := path.Dir(name)
+		if path.Base(name) != "go.mod" || dir == "." {
+			continue
+		}
+		if !slices.Contains(nested, dir) {
+			t.Errorf("there is a go.mod in %s", dir)
+		}
+		versions, _ := requirements(t, dir)
+		for of, version := range versions {
+			if own, known := product[of]; known && own != version {
+				t.Errorf("%s requires %s %s, and the product %s", dir, of, version, own)
+			}
+		}
+	}
+	if strings.Contains(readDocument(t, "go.mod"), "\nreplace") {
+		t.Error("the product's go.mod has a replace directive")
+	}
+}
+
 // The top level stays small.
 func TestTopLevel(t *testing.T) {
 	known := map[string]bool{
@@ -191,25 +220,14 @@ type source struct {
 func sources(t *testing.T) []source {
 	t.Helper()
 	var found []source
-	err := filepath.WalkDir(moduleRoot, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	for _, name := range moduleFiles(t) {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+			continue
 		}
-		if entry.IsDir() && name != moduleRoot && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "kvslots-data") {
-			return fs.SkipDir
-		}
-		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			return nil
-		}
-		tree, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(moduleRoot, name)
-		found = append(found, source{filepath.ToSlash(relative), tree})
-		return err
-	})
-	kvslotstest.Must(t, err)
+		tree, err := parser.ParseFile(token.NewFileSet(), filepath.Join(moduleRoot, name), nil, parser.SkipObjectResolution)
+		kvslotstest.Must(t, err)
+		found = append(found, source{name, tree})
+	}
 	return found
 }
 

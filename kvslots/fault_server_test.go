@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +38,27 @@ func fill(t *testing.T, nc *nats.Conn, pool uuid.UUID, leases int) {
 	<-js.PublishAsyncComplete()
 }
 
+// slowDialer dials connections that deliver 25 KB a second until an instant.
+type slowDialer struct{ until time.Time }
+
+func (d slowDialer) Dial(network, address string) (net.Conn, error) {
+	c, err := net.Dial(network, address)
+	return slowConn{c, d.until}, err
+}
+
+type slowConn struct {
+	net.Conn
+	until time.Time
+}
+
+func (c slowConn) Read(b []byte) (int, error) {
+	if time.Now().Before(c.until) {
+		time.Sleep(10 * time.Millisecond)
+		b = b[:min(len(b), 250)]
+	}
+	return c.Conn.Read(b)
+}
+
 // serve could not start on a bucket with 400,000 to 700,000 leases: Open was bounded
 // by 5 s, whatever the caller's context said. Here the entries are few, and come
 // slowly; TestSoakFault3OpenLargeBucket has many.
@@ -47,13 +69,10 @@ func TestFault3OpenTakesLong(t *testing.T) {
 	pool := newPool(t, openPeers(t, srv, 1)[0], 1)
 	fill(t, srv.Connect(), pool, entries)
 	began := time.Now()
-	slow := func(m *nats.Msg, next func(*nats.Msg)) {
-		if time.Since(began) < 6*time.Second { // longer than any of the peer's timeouts
-			time.Sleep(6 * time.Second / entries)
-		}
-		next(m)
-	}
-	s, err := openWith(t.Context(), srv.Connect(), Config{}, bucket.Config{ReadHook: slow})
+	nc, err := nats.Connect(srv.ClientURL(), nats.SetCustomDialer(slowDialer{began.Add(6 * time.Second)})) // longer than any of the peer's timeouts
+	natstest.Must(t, err)
+	t.Cleanup(nc.Close)
+	s, err := Open(t.Context(), nc, Config{})
 	if err != nil {
 		t.Fatalf("after %v: %v", time.Since(began), err)
 	}

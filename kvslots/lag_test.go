@@ -16,20 +16,16 @@ import (
 
 // open is Open with a hook on the feed.
 func open(ctx context.Context, nc *nats.Conn, cfg Config, hook bucket.Hook) (*Store, error) {
-	return openWith(ctx, nc, cfg, bucket.Config{Hook: hook})
+	return NewStore(cfg, func(cfg Config, peer peer.Config, events func([]peer.Event)) (access.Bucket, error) {
+		return bucket.Open(ctx, nc, bucket.Config{
+			Replicas: cfg.Replicas, Peer: peer, Logger: cfg.Logger, Durable: cfg.Durable, Events: events, Hook: hook,
+		})
+	})
 }
 
 // Open is natsstore.Open, which tests of this package cannot import.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
-	return openWith(ctx, nc, cfg, bucket.Config{})
-}
-
-// openWith is Open with hooks.
-func openWith(ctx context.Context, nc *nats.Conn, cfg Config, with bucket.Config) (*Store, error) {
-	return NewStore(cfg, func(cfg Config, peer peer.Config, events func([]peer.Event)) (access.Bucket, error) {
-		with.Replicas, with.Peer, with.Logger, with.Durable, with.Events = cfg.Replicas, peer, cfg.Logger, cfg.Durable, events
-		return bucket.Open(ctx, nc, with)
-	})
+	return open(ctx, nc, cfg, nil)
 }
 
 // breakFeed makes a peer catch up. A peer uses at most two numbers a reading, and ignores the

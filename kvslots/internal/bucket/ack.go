@@ -34,11 +34,7 @@ func (b *Bucket) parseAnswer(m *nats.Msg) (write uint64, ok bool) {
 	return b.sender.tokens.write(token)
 }
 
-// acknowledged feeds an answer to the peer.
-func (b *Bucket) acknowledged(write uint64, a peer.Ack) {
-	b.input(b.open, func(_ *peer.Peer, now peer.Instant) { b.acked(write, a, now) })
-}
-
+// acked feeds an answer to the peer.
 func (g *guarded) acked(write uint64, a peer.Ack, now peer.Instant) {
 	if a.Outcome == peer.Written || a.Outcome == peer.Conflict {
 		g.progress.note(a.Revision)

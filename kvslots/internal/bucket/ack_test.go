@@ -67,21 +67,3 @@ func TestScanAckReadsTheServer(t *testing.T) {
 		}
 	}
 }
-
-func TestParseDelivery(t *testing.T) {
-	for _, reply := range []string{
-		"$JS.ACK.KV_kvslots._INBOX_x.1.1700000000000123.7.1700000000123456789.3",
-		"$JS.ACK.hub.ACCOUNT.KV_kvslots._INBOX_x.1.1700000000000123.7.1700000000123456789.3.random",
-	} {
-		meta, err := (&nats.Msg{Reply: reply, Sub: &nats.Subscription{}}).Metadata()
-		got, ok := parseDelivery(reply)
-		if err != nil || !ok || got.stream != meta.Sequence.Stream || got.consumer != meta.Sequence.Consumer || !got.at.Equal(meta.Timestamp) {
-			t.Errorf("%s: %+v, %v, not %+v, %v", reply, got, ok, meta, err)
-		}
-	}
-	for _, reply := range []string{"", "$JS.ACK.", "$JS.ACK.a.b.1.2", "$JS.ACK.a.b.1.x.7.1.3", "other.KV_kvslots.c.1.2.3.4.5"} {
-		if got, ok := parseDelivery(reply); ok {
-			t.Errorf("%q is read as %+v", reply, got)
-		}
-	}
-}

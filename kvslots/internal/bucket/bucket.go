@@ -31,7 +31,6 @@ type Config struct {
 	Peer     peer.Config // Open sets Replicated and Random
 	Logger   *slog.Logger
 	Hook     Hook // of the feed; may be nil
-	ReadHook Hook // of readings; may be nil
 
 	// Events is called with what has changed, in order, under the lock. It may be nil.
 	Events func([]peer.Event)
@@ -52,7 +51,6 @@ type Bucket struct {
 	sole         bool             // no other peer is alive
 	log          *slog.Logger
 	hook         Hook
-	readHook     Hook
 	durable      func(then func(error)) // may be nil
 	events       func([]peer.Event)     // may be nil
 	origin       time.Time              // of peer.Instant
@@ -114,13 +112,13 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
 func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, cfg Config) *Bucket {
 	b := &Bucket{
 		nc: nc, js: js, stream: stream, replicas: stream.CachedInfo().Config.Replicas,
-		sole: cfg.Peer.Sole, log: cfg.Logger, hook: cfg.Hook, readHook: cfg.ReadHook, durable: cfg.Durable, events: cfg.Events, origin: time.Now(),
+		sole: cfg.Peer.Sole, log: cfg.Logger, hook: cfg.Hook, durable: cfg.Durable, events: cfg.Events, origin: time.Now(),
 		orders: make(chan *order, 1),
 		online: make(chan struct{}, 1),
 	}
 	b.open, b.stop = context.WithCancel(context.Background())
 	b.calls, b.ignored = map[uint64]*Call{}, map[string]struct{}{}
-	b.sender = newSender(nc, b.acknowledged)
+	b.sender = newSender(nc)
 	b.feed = newFeed(b)
 	var seed [32]byte
 	_, _ = crypto.Read(seed[:])

@@ -3,12 +3,16 @@ package bucket
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
+
+// silence is how long the connection may deliver nothing that is expected before it is tested.
+const silence = 2500 * time.Millisecond
 
 // keepConnection passes changes of the connection's status to the peer.
 func (b *Bucket) keepConnection(statuses chan nats.Status) {

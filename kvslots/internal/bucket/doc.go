@@ -11,7 +11,6 @@
 //
 //	a caller asks or gives up    begin, giveUp, abandon
 //	the feed delivers            feed.flush
-//	a write is not sent          acknowledged
 //	a reading delivers           reading.deliver
 //	a reading begins or ends     createReading, interrupt
 //	the connection changes       connectionChanged

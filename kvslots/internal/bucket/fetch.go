@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/clock"
 )
@@ -22,15 +23,6 @@ const (
 	noFetch      = 500 * time.Millisecond // without any answer, after which a consumer reads instead
 )
 
-// stored is an entry in the answer to a fetch's request.
-type stored struct {
-	Sequence uint64    `json:"seq"`
-	Subject  string    `json:"subject"`
-	Header   []byte    `json:"hdrs"`
-	Data     []byte    `json:"data"`
-	Time     time.Time `json:"time"`
-}
-
 // fetch reads by requests for single entries, until the reading is over. The stream's leader
 // answers them. So a short catch-up needs neither the meta leader, which creates consumers, nor
 // waits for a replica that is behind, or is cut off, as that of a consumer may be.
@@ -40,20 +32,31 @@ type stored struct {
 // stream, and it has no entry above that.
 type fetch struct {
 	r       *reading
-	last    uint64             // the stream's last sequence when the reading began
-	next    uint64             // the first sequence that is not read
-	asked   uint64             // the first sequence for which there is no request
-	answers map[uint64]*stored // by the sequence asked for; nil: there is no entry yet
+	inbox   string
+	sub     *nats.Subscription
+	last    uint64                             // the stream's last sequence when the reading began
+	next    uint64                             // the first sequence that is not read
+	asked   uint64                             // the first sequence for which there is no request
+	answers map[uint64]*jetstream.RawStreamMsg // by the sequence asked for; nil: there is no entry yet
+}
+
+func newFetch(r *reading, last uint64) (f *fetch, err error) {
+	f = &fetch{
+		r: r, inbox: newInbox(r.b.nc), last: last, next: r.order.From, asked: r.order.From,
+		answers: map[uint64]*jetstream.RawStreamMsg{},
+	}
+	f.sub, err = r.b.nc.SubscribeSync(f.inbox + ".*")
+	return f, err
 }
 
 // run blocks until the reading is over.
 func (f *fetch) run() {
 	ctx, b := f.r.order.ctx, f.r.b
-	f.answers = map[uint64]*stored{}
+	defer func() { _ = f.sub.Unsubscribe() }()
 	for began, answered := b.now(), false; ctx.Err() == nil; {
 		f.ask()
 		asked, cancel := context.WithTimeout(ctx, fetchAgain)
-		m, err := f.r.sub.NextMsgWithContext(asked)
+		m, err := f.sub.NextMsgWithContext(asked)
 		cancel()
 		switch {
 		case err == nil:
@@ -75,15 +78,21 @@ func (f *fetch) run() {
 // ask sends requests: for the sequences that the stream had, and then for one at a time.
 func (f *fetch) ask() {
 	for ; f.asked <= max(f.next, min(f.last, f.next+fetchWindow-1)); f.asked++ {
-		_ = f.r.b.nc.PublishRequest(fetchSubject, fmt.Sprint(f.r.inbox, ".", f.asked), fmt.Appendf(nil, `{"seq":%d,"next_by_subj":">"}`, f.asked))
+		_ = f.r.b.nc.PublishRequest(fetchSubject, fmt.Sprint(f.inbox, ".", f.asked), fmt.Appendf(nil, `{"seq":%d,"next_by_subj":">"}`, f.asked))
 	}
 }
 
 // note notes an answer, unless it is an error other than that there is no such entry.
 func (f *fetch) note(m *nats.Msg) {
 	var answer struct {
-		Message *stored `json:"message"`
-		Error   struct {
+		Message *struct {
+			Sequence uint64    `json:"seq"`
+			Subject  string    `json:"subject"`
+			Header   []byte    `json:"hdrs"`
+			Data     []byte    `json:"data"`
+			Time     time.Time `json:"time"`
+		} `json:"message"`
+		Error struct {
 			Code int `json:"err_code"`
 		} `json:"error"`
 	}
@@ -91,8 +100,16 @@ func (f *fetch) note(m *nats.Msg) {
 	if err != nil || asked < f.next || json.Unmarshal(m.Data, &answer) != nil {
 		return
 	}
-	if answer.Message != nil || answer.Error.Code == noMessageFound {
-		f.answers[asked] = answer.Message
+	switch stored := answer.Message; {
+	case stored != nil:
+		header, err := nats.DecodeHeadersMsg(stored.Header)
+		if err != nil && len(stored.Header) > 0 {
+			f.r.lost("an entry with a malformed header")
+			return
+		}
+		f.answers[asked] = &jetstream.RawStreamMsg{Subject: stored.Subject, Sequence: stored.Sequence, Header: header, Data: stored.Data, Time: stored.Time}
+	case answer.Error.Code == noMessageFound:
+		f.answers[asked] = nil
 	}
 }
 
@@ -107,14 +124,7 @@ func (f *fetch) deliver() {
 			clock.Sleep(f.r.order.ctx, fetchPause)
 			return
 		}
-		header, err := nats.DecodeHeadersMsg(s.Header)
-		if err != nil && len(s.Header) > 0 {
-			f.r.lost("an entry with a malformed header")
-			return
-		}
-		f.r.deliver(&nats.Msg{Subject: s.Subject, Header: header, Data: s.Data}, delivery{
-			stream: s.Sequence, at: s.Time, pending: max(f.last, s.Sequence) - s.Sequence,
-		})
+		f.r.deliver(s, max(f.last, s.Sequence)-s.Sequence)
 		for ; f.next <= s.Sequence; f.next++ {
 			delete(f.answers, f.next)
 		}

@@ -80,7 +80,7 @@ func TestFetchNotesAnswers(t *testing.T) {
 		`{"error":{"code":503}}`:       false,
 		`-ERR`:                         false,
 	} {
-		f := &fetch{next: 5, answers: map[uint64]*stored{}}
+		f := &fetch{next: 5, answers: map[uint64]*jetstream.RawStreamMsg{}}
 		f.note(&nats.Msg{Subject: "inbox.5", Data: []byte(data)})
 		if _, ok := f.answers[5]; ok != noted {
 			t.Errorf("%s: noted %t", data, ok)

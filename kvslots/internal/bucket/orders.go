@@ -97,7 +97,7 @@ func (b *Bucket) keepReadings() {
 	}
 }
 
-// serve creates a reading, and monitors it until it is over. It returns an error if the reading
+// serve creates a reading, and runs it until it is over. It returns an error if the reading
 // could not be created. So many attempts before have failed, and so many of them had no answer.
 func (b *Bucket) serve(o *order, failed, unanswered int) error {
 	if failed > 0 || o.From > 0 {
@@ -122,9 +122,7 @@ func (b *Bucket) serve(o *order, failed, unanswered int) error {
 		}
 		return err
 	}
-	r.monitor()
-	_ = r.sub.Unsubscribe()
-	b.tasks.Go(r.remove)
+	r.run()
 	return nil
 }
 

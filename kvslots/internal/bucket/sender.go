@@ -20,7 +20,6 @@ type sender struct {
 	nc     *nats.Conn
 	prefix string // of the reply subjects
 	tokens ackTokens
-	refuse func(write uint64, a peer.Ack) // reports a write that was not sent
 	wake   chan struct{}
 
 	// publish reuses these for each write, since PublishMsg copies them.
@@ -29,31 +28,23 @@ type sender struct {
 	value    []byte
 	msg      nats.Msg
 
-	mu      sync.Mutex
-	queue   []peer.Write
-	refused []uint64 // the IDs of writes that found the queue full
+	mu    sync.Mutex
+	queue []peer.Write
 }
 
-func newSender(nc *nats.Conn, refuse func(uint64, peer.Ack)) *sender {
+func newSender(nc *nats.Conn) *sender {
 	return &sender{
-		nc: nc, prefix: newInbox(nc) + ".", tokens: newAckTokens(), refuse: refuse,
+		nc: nc, prefix: newInbox(nc) + ".", tokens: newAckTokens(),
 		wake:   make(chan struct{}, 1),
 		values: map[string][]string{},
 		msg:    nats.Msg{Header: nats.Header{}},
 	}
 }
 
-// put queues writes. If the queue is full, run refuses them later, since the caller of put
-// holds the lock that refuse takes.
+// put queues writes, as far as there is room. The peer sends an unanswered write again.
 func (s *sender) put(writes []peer.Write) {
 	s.mu.Lock()
-	for _, w := range writes {
-		if len(s.queue) < maxQueued {
-			s.queue = append(s.queue, w)
-		} else {
-			s.refused = append(s.refused, w.ID)
-		}
-	}
+	s.queue = append(s.queue, writes[:min(len(writes), maxQueued-len(s.queue))]...)
 	s.mu.Unlock()
 	wake(s.wake)
 }
@@ -61,7 +52,6 @@ func (s *sender) put(writes []peer.Write) {
 // run publishes until stop is closed.
 func (s *sender) run(stop <-chan struct{}) {
 	var writes []peer.Write
-	var refused []uint64
 	for {
 		select {
 		case <-stop:
@@ -69,29 +59,24 @@ func (s *sender) run(stop <-chan struct{}) {
 		case <-s.wake:
 		}
 		runtime.Gosched() // requests that arrive now are sent with the same wake-up, and answered together
-		writes, refused = s.take(writes[:0], refused[:0])
-		connected := s.nc.IsConnected()
-		for i := range writes {
-			// The client would buffer a write while the connection is lost, and send
-			// it long after the peer has given the write up.
-			if !connected || s.publish(&writes[i]) != nil {
-				s.refuse(writes[i].ID, peer.Ack{Outcome: peer.NotNow, Reason: errDisconnected.Error()})
+		writes = s.take(writes[:0])
+		// The client would buffer a write while the connection is lost, and send
+		// it long after the peer has given the write up.
+		if s.nc.IsConnected() {
+			for i := range writes {
+				_ = s.publish(&writes[i])
 			}
-		}
-		for _, id := range refused {
-			s.refuse(id, peer.Ack{Outcome: peer.NotNow, Reason: "too many writes wait to be sent"})
 		}
 		clear(writes)
 	}
 }
 
-// take returns everything that is queued. The given slices become the new queues.
-func (s *sender) take(writes []peer.Write, refused []uint64) ([]peer.Write, []uint64) {
+// take returns everything that is queued. The given slice becomes the new queue.
+func (s *sender) take(writes []peer.Write) []peer.Write {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue, writes = writes, s.queue
-	s.refused, refused = refused, s.refused
-	return writes, refused
+	return writes
 }
 
 func (s *sender) publish(w *peer.Write) error {

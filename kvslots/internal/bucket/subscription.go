@@ -23,10 +23,10 @@ const (
 	maxBatch = 64
 )
 
-// Hook intercepts the messages of the feed, entries and acknowledgements, or the entries of
-// readings, between the connection and the peer. It is for tests of slow peers, since no server can be made slow,
-// or to lose entries, at will. It may delay a message, or drop it. It passes the others to
-// next, in order, from one goroutine at a time.
+// Hook intercepts the messages of the feed, entries and acknowledgements, between the connection
+// and the peer. It is for tests of slow peers, since no server can be made slow, or to lose entries,
+// at will. It may delay a message, or drop it. It passes the others to next, in order, from one
+// goroutine.
 type Hook func(m *nats.Msg, next func(*nats.Msg))
 
 // errFeedDenied is returned when the connection may not subscribe to the feed. The text does

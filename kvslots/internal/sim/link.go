@@ -36,7 +36,6 @@ func (l *link) send(w peer.Write) {
 	if s.chance(s.plan.Net.Full) && !s.ending {
 		l.drop(&w, "trap: queue full")
 		s.faultState.disturb(s.now)
-		l.ackLocally(w.ID, peer.Ack{Outcome: peer.NotNow}, s.upTo(time.Millisecond))
 		return
 	}
 	if !l.up {
@@ -71,7 +70,6 @@ func (l *link) buffer(w peer.Write) {
 		l.drop(&w, "trap: write lost in a cut")
 	case len(l.buffered) >= maxBuffered:
 		l.drop(&w, "trap: queue full")
-		l.ackLocally(w.ID, peer.Ack{Outcome: peer.NotNow}, 0)
 	default:
 		l.n.s.met.add("trap: write kept in a cut")
 		l.buffered = append(l.buffered, w)
@@ -212,14 +210,6 @@ func (l *link) publish(w *peer.Write) (a peer.Ack, answered bool) {
 		a = peer.Ack{Outcome: peer.Unknown}
 	}
 	return a, answered
-}
-
-// ackLocally acknowledges a write that the shell did not send.
-func (l *link) ackLocally(id uint64, a peer.Ack, d time.Duration) {
-	n := l.n
-	n.s.after(d, n.alive(func() {
-		n.input(func(p *peer.Peer, now Instant) { p.Acked(id, a, now) })
-	}))
 }
 
 func (l *link) cut(buffering bool) {

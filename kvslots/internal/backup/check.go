@@ -49,6 +49,7 @@ func (b *Backup) check() error {
 			return fmt.Errorf("line %d: a second entry of a key", i+2)
 		}
 		keys[e.Key], after = true, e.Revision
+		b.Entries[i].Value = encoded(e)
 		if e.Key.Kind == entry.Config {
 			pools[e.Key.Pool] = &e.Config
 		}
@@ -88,10 +89,7 @@ func (b *Backup) checkEntry(e *Entry, parsed *entry.Entry, after uint64) error {
 	case parsed.Slot.After > highFence || parsed.Fence() > highFence:
 		return fmt.Errorf("after and fence must be at most %d", highFence)
 	}
-	if err := errors.Join(checkName(parsed), checkTexts(parsed), checkOut(&parsed.Config)); err != nil {
-		return err
-	}
-	return checkEncoding(parsed, e.Value)
+	return errors.Join(checkName(parsed), checkTexts(parsed), checkOut(&parsed.Config))
 }
 
 // checkName checks that a named pool's name and dialect are those of its key.

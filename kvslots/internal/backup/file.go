@@ -54,6 +54,21 @@ func (e *Entry) parse() entry.Entry {
 	return entry.Parse(e.Key, e.Revision, e.Time, func(string) string { return "" }, e.Value)
 }
 
+// encoded returns the value of an entry that isKept, as a peer writes it.
+func encoded(e *entry.Entry) []byte {
+	var value any
+	switch e.Key.Kind {
+	case entry.Config:
+		value = e.Config
+	case entry.Slot:
+		value = e.Slot
+	case entry.Session:
+		value = e.Session
+	}
+	m := entry.NewMessage(e.Key, value, 0, 0)
+	return m.Data
+}
+
 // Write writes a backup as lines of JSON.
 func Write(w io.Writer, b *Backup) error {
 	buffered := bufio.NewWriter(w)
@@ -112,10 +127,20 @@ func Read(r io.Reader) (*Backup, error) {
 	if err := b.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorruptBackup, err)
 	}
-	// A name that is given twice, or in other letters, would otherwise pass.
+	return b, b.checkLines(lines)
+}
+
+// checkLines returns an error unless Write writes the same lines. Otherwise one of them has a
+// field twice, in other letters or in another place, or an unknown one.
+func (b *Backup) checkLines(lines [][]byte) error {
 	var again bytes.Buffer
-	if err := Write(&again, b); err != nil || !bytes.Equal(again.Bytes(), data) {
-		return nil, fmt.Errorf("%w: it has lines that no backup has", ErrCorruptBackup)
+	if err := Write(&again, b); err != nil {
+		return err
 	}
-	return b, nil
+	for i, line := range bytes.SplitAfter(again.Bytes(), []byte("\n")) {
+		if !bytes.Equal(line, lines[i]) {
+			return fmt.Errorf("%w: line %d must be %.300s", ErrCorruptBackup, i+1, bytes.TrimSpace(line))
+		}
+	}
+	return nil
 }

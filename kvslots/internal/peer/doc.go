@@ -65,9 +65,9 @@
 //     and confirmation.go. It calls the rooms above it by the interface host.
 //   - Leases that were granted: told.go, held.go, return.go, renew.go, expiry.go, evict.go, owned.go, inspect.go,
 //     describe.go.
-//   - The registry, which writes configurations for callers: register.go, delete.go, setout.go.
+//   - The registry, which writes configurations for callers: register.go, delete.go, outofservice.go.
 //   - Borrows: pool.go, borrow.go, wish.go, borrow_phase.go, share.go, caller.go, claiming.go, ticket.go,
-//     repeat.go, restart.go; names.go and idlepools.go, which the others call by the interface naming; enqueue.go
+//     repeat.go, restart.go; names.go, limitmismatch.go and idlepools.go, which the others call by the interface naming; enqueue.go
 //     and await.go.
 //   - Sessions: session.go, session_end.go.
 //   - What looks at the view: follow.go, stats.go, read.go, ranking.go, event.go.

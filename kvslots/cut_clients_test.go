@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/kvslots/kvslots/kvslots/internal/natstest"
 )
 
 // pause sleeps, and reports whether ended is still open.
@@ -70,14 +72,14 @@ func (s *cutSoak) probe(store *cutStore) {
 	}
 }
 
-func (s *cutSoak) granted(store *cutStore, pool uuid.UUID, l *Lease) *told {
-	lease := &told{Fence: l.Fence(), Granted: time.Now(), Ends: l.ExpiresAt(), By: store.name}
+func (s *cutSoak) granted(store *cutStore, pool uuid.UUID, l *Lease) *natstest.Told {
+	lease := &natstest.Told{Fence: l.Fence(), Granted: time.Now(), Ends: l.ExpiresAt(), By: store.name}
 	s.ledger.Grant(slotOf{pool: pool, position: l.Position()}, lease)
 	return lease
 }
 
 // giveBack returns a lease at a store, again until the outcome is known.
-func (s *cutSoak) giveBack(store *cutStore, pool uuid.UUID, l *Lease, lease *told) {
+func (s *cutSoak) giveBack(store *cutStore, pool uuid.UUID, l *Lease, lease *natstest.Told) {
 	ends := s.ledger.GiveBack(lease)
 	for again := false; ; again = true {
 		began := time.Now()
@@ -101,12 +103,7 @@ func (s *cutSoak) borrower(store *cutStore, r *rand.Rand) {
 	for s.pause(s.stop, time.Duration(r.IntN(40))*time.Millisecond) {
 		i, wait, ttl := r.IntN(len(s.pools)), time.Duration(r.IntN(3000))*time.Millisecond, time.Duration(2+r.IntN(inSoak(3, 30)))*time.Second
 		began := time.Now()
-		options := []Option{WithFixedTTL(ttl), WithWait(wait)}
-		keyed := r.IntN(3) == 0
-		if keyed {
-			options = append(options, WithRequestKey(uuid.NewString()))
-		}
-		l, err := store.Borrow(s.t.Context(), s.pools[i], options...)
+		l, err := store.Borrow(s.t.Context(), s.pools[i], WithFixedTTL(ttl), WithWait(wait))
 		if !s.count("borrow", began, wait, err) {
 			continue
 		}
@@ -114,9 +111,6 @@ func (s *cutSoak) borrower(store *cutStore, r *rand.Rand) {
 		lease := s.granted(store, s.pools[i], l)
 		if l.Position() >= hotCounts[i] {
 			s.ledger.Fail("position %d of %d", l.Position(), hotCounts[i])
-		}
-		if keyed {
-			s.repeat(s.stores[r.IntN(len(s.stores))], s.pools[i], l, lease, options)
 		}
 		for n := max(0, r.IntN(13)-9); n > 0; n-- {
 			time.Sleep(time.Duration(r.IntN(400)) * time.Millisecond)
@@ -133,23 +127,7 @@ func (s *cutSoak) borrower(store *cutStore, r *rand.Rand) {
 	}
 }
 
-// repeat makes the call of a lease once more. It is answered with the same lease while that lasts.
-func (s *cutSoak) repeat(store *cutStore, pool uuid.UUID, l *Lease, lease *told, options []Option) {
-	began := time.Now()
-	again, err := store.Borrow(s.t.Context(), pool, options...)
-	answered := time.Now()
-	switch {
-	case !s.count("repeat", began, 5*time.Second, err):
-	case again.ID() == l.ID():
-		s.ledger.Renewed(lease, again.ExpiresAt())
-	case answered.Before(lease.Ends):
-		s.ledger.Fail("%s: its repeat was granted fence %d by %s", lease, again.Fence(), store.name)
-	default:
-		s.giveBack(store, pool, again, s.granted(store, pool, again))
-	}
-}
-
-func (s *cutSoak) renew(store *cutStore, pool uuid.UUID, l *Lease, lease *told, ttl time.Duration) {
+func (s *cutSoak) renew(store *cutStore, pool uuid.UUID, l *Lease, lease *natstest.Told, ttl time.Duration) {
 	began := time.Now()
 	renewed, err := store.Renew(s.t.Context(), pool, l.ID(), ttl)
 	answered := time.Now()
@@ -164,8 +142,8 @@ func (s *cutSoak) renew(store *cutStore, pool uuid.UUID, l *Lease, lease *told, 
 	}
 }
 
-// lockIdle is the idle time of sessions. One that was created without an answer stays for that long.
-var lockIdle = time.Duration(inSoak(15, 60)) * time.Second
+// lockIdle is the idle time of sessions.
+const lockIdle = time.Minute
 
 // locker takes locks by sessions, which any store serves.
 func (s *cutSoak) locker(store *cutStore, r *rand.Rand) {
@@ -205,7 +183,7 @@ func (s *cutSoak) lock(store *cutStore, session string, r *rand.Rand) error {
 	}
 	now := time.Now()
 	store.grants.add()
-	lease := &told{Fence: g.Fence, Granted: now, Ends: now.Add(g.TTL), By: store.name}
+	lease := &natstest.Told{Fence: g.Fence, Granted: now, Ends: now.Add(g.TTL), By: store.name}
 	s.ledger.Grant(slotOf{lock: name}, lease)
 	time.Sleep(time.Duration(r.IntN(40)) * time.Millisecond)
 	other := s.stores[r.IntN(len(s.stores))]

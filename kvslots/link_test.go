@@ -50,7 +50,7 @@ func TestWatchAtAPausedLink(t *testing.T) {
 	}
 }
 
-// link dials the connection of a store, which can be paused.
+// link dials the connections of a store, which can be cut and paused.
 type link struct {
 	net.Dialer
 	mu     sync.Mutex
@@ -74,6 +74,20 @@ func (l *link) Dial(network, address string) (net.Conn, error) {
 	defer l.mu.Unlock()
 	l.last = &linkConn{Conn: c, link: l}
 	return l.last, nil
+}
+
+// cut closes the connection.
+func (l *link) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.last.Conn.Close()
+}
+
+// pause delays what is sent and received in the next d until d is over.
+func (l *link) pause(d time.Duration) {
+	resume := l.hold()
+	time.Sleep(d)
+	resume()
 }
 
 // hold delays what is sent and received until resume is called.

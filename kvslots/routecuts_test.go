@@ -42,6 +42,7 @@ type cutStore struct {
 	*Store
 	name   string
 	nc     *nats.Conn
+	link   *link // of nc
 	grants instants
 }
 
@@ -50,7 +51,7 @@ type cutSoak struct {
 	t       *testing.T
 	cluster *cutCluster
 	stores  []*cutStore
-	ledger  *ledger
+	ledger  *natstest.Ledger
 	pools   []uuid.UUID
 	probes  uuid.UUID
 	seed    uint64
@@ -108,20 +109,26 @@ func cutSoakTime() time.Duration {
 	return 10 * time.Minute
 }
 
-// startCutSoak starts the servers, opens the stores, and has clients use them.
-func startCutSoak(t *testing.T, seed uint64) *cutSoak {
+// newCutSoak starts the servers, and opens the stores.
+func newCutSoak(t *testing.T, seed uint64) *cutSoak {
 	t.Helper()
 	t.Logf("seed %d", seed)
 	c := &cutCluster{ProcessCluster: natstest.StartProcesses(t)}
 	c.nc = c.Connect()
 	c.js = natstest.JetStream(t, c.nc)
 	s := &cutSoak{
-		t: t, cluster: c, seed: seed, ledger: newLedger(), stop: make(chan struct{}),
+		t: t, cluster: c, seed: seed, ledger: natstest.NewLedger(), stop: make(chan struct{}),
 		calls: map[string]int{}, failures: map[string]int{}, slowest: map[string]time.Duration{},
 	}
 	for n := range c.Servers {
 		s.stores = append(s.stores, s.open(n))
 	}
+	return s
+}
+
+func startCutSoak(t *testing.T, seed uint64) *cutSoak {
+	t.Helper()
+	s := newCutSoak(t, seed)
 	s.probes = newPool(t, s.stores[0].Store, MaxCount)
 	for _, count := range hotCounts {
 		s.pools = append(s.pools, newPool(t, s.stores[0].Store, count))
@@ -150,12 +157,13 @@ func (s *cutSoak) open(n int) *cutStore {
 	for i := range s.cluster.Servers {
 		urls = append(urls, s.cluster.Servers[(n+i)%len(s.cluster.Servers)].URL())
 	}
-	nc, err := nats.Connect(strings.Join(urls, ","), nats.DontRandomize(), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
+	l := new(link)
+	nc, err := nats.Connect(strings.Join(urls, ","), nats.DontRandomize(), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond), nats.SetCustomDialer(l))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(nc.Close)
-	store := &cutStore{name: fmt.Sprint("store ", n), nc: nc}
+	store := &cutStore{name: fmt.Sprint("store ", n), nc: nc, link: l}
 	store.Store, err = Open(s.t.Context(), nc, Config{Replicas: len(s.cluster.Servers), ResumeGrace: DefaultResumeGrace, Logger: logtest.Logger()})
 	if err != nil {
 		s.t.Fatal(err)
@@ -201,7 +209,6 @@ func (s *cutSoak) round(watched *observer, f serverFault, r *rand.Rand, number u
 	close(ended)
 	clients.Wait()
 	for _, store := range s.stores {
-		t.Logf("%s at %s: %s granted nothing for %v", f.name, timeOfDay(began), store.name, store.grants.longest(began, time.Now()))
 		if at, ok := store.grants.after(end); soaking && (!ok || at.Sub(end) > maxOutage) {
 			t.Errorf("%s granted nothing for %v after %q ended at %s", store.name, maxOutage, f.name, timeOfDay(end))
 		}

@@ -7,4 +7,6 @@
 // affect all of them. A row of the Report is a case with the median and the spread of
 // its repetitions. On a shared machine only ratios of rows of the same report are
 // meaningful.
+//
+// Begin with workload.go, load.go and runner.go.
 package bench

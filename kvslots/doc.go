@@ -52,4 +52,6 @@
 // two machines are never compared.
 //
 // See kvslots/DESIGN.md, "What is promised" and "One borrow, from request to answer".
+//
+// To change the package, begin with store.go and session.go, then lease.go, tenure.go and mutex.go.
 package kvslots

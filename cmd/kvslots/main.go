@@ -1,5 +1,3 @@
-// Command kvslots lends numbered slots. "kvslots serve" runs a gateway; most other
-// commands are clients of a gateway.
 package main
 
 import (

@@ -1,6 +1,3 @@
-// Package metrics has the names that Prometheus sees for what other packages count: stores,
-// connections to NATS, flushes of an embedded server, and limits. The collectors are for
-// gateway.Config.Collectors.
 package metrics
 
 import "github.com/prometheus/client_golang/prometheus"

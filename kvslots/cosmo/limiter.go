@@ -1,6 +1,3 @@
-// Package cosmo limits how many jobs with the same key run at once. It is compatible
-// with Cosmo::Job::Limit of the Ruby framework Cosmo: Go and Ruby workers share limits
-// in the same NATS KV bucket. It needs JetStream, and no gateway.
 package cosmo
 
 import (

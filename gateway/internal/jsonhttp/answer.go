@@ -1,6 +1,3 @@
-// Package jsonhttp performs operations over HTTP with JSON: it reads bodies of bounded
-// size and time, and writes compact answers, and errors according to the table of package
-// wire.
 package jsonhttp
 
 import (

@@ -1,6 +1,3 @@
-// Package entry encodes and decodes the messages of the bucket: keys, values and
-// headers. It does no I/O. A value that cannot be decoded makes its Entry corrupt; no
-// input causes a panic.
 package entry
 
 import (

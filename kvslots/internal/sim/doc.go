@@ -50,4 +50,6 @@
 //
 // Checks of progress apply only while no fault is active and the consequences of the
 // last one are over (type faultState).
+//
+// Begin with simulation.go, plan.go and node.go, then check.go.
 package sim

@@ -11,4 +11,6 @@
 //	...                                       // stop nats-server
 //	f.Close()
 //	err = dir.MarkClean()
+//
+// Begin with dir.go and flusher.go.
 package flush

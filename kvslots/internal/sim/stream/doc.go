@@ -35,4 +35,6 @@
 // rollups by clients, no "Nats-Expected-Last-Subject-Sequence-Subject", no batches and
 // no filters. The replicas of a replicated stream never diverge; a consumer may be on one that
 // is behind.
+//
+// Begin with stream.go, publish.go and consumer.go; faults.go and traps.go have what may go wrong.
 package stream

@@ -117,7 +117,6 @@ func (c *command) parse(r request) (wire.Params, error) {
 	if len(words) != len(c.args) && !(c.optional && len(words) == len(c.args)-1) {
 		return p, errMalformed
 	}
-	p.Limit = 1
 	for i, word := range words {
 		if err := c.args[i].set(&p, word); err != nil {
 			return p, err

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -28,7 +29,7 @@ func (f follower) Grant(ctx context.Context, session string, r kvslots.Resource,
 	if err := r.Check(false); err != nil {
 		return err
 	}
-	return f.inSession(ctx, wire.FollowGrant(r.Kind), wire.Request{Session: session, Key: r.Key, Token: token})
+	return f.inSession(ctx, wire.ResourceRoute(r.Kind, subjects.Follow), wire.Request{Session: session, Key: r.Key, Token: token})
 }
 
 func (f follower) inSession(ctx context.Context, to wire.Route, body wire.Request) error {

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 func FuzzParseRegister(f *testing.F) {
 	seed(f, `{"count":4}`, `{"count":-1}`, `{"count":1e3}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := parsed(string(body), params(Fields.Register))
+		got, err := parsed(string(body), params(RegisterPool.read))
 		if err != nil {
 			checkSafe(t, err, countText)
 		} else if got.Count < 0 || got.Count > kvslots.MaxCount {
@@ -23,7 +24,7 @@ func FuzzParseRegister(f *testing.F) {
 func FuzzParseBorrow(f *testing.F) {
 	seed(f, `{"ttl":30,"wait":25}`, `{"ttl":99999999999999999999}`, `{"ttl":1.5}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := parsed(string(body), params(Fields.Borrow))
+		got, err := parsed(string(body), params(Borrow.read))
 		switch {
 		case err != nil:
 			checkSafe(t, err, ttlText, waitText)
@@ -36,7 +37,7 @@ func FuzzParseBorrow(f *testing.F) {
 func FuzzParseReturn(f *testing.F) {
 	seed(f, `{"lease":"3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"}`, `{"lease":"urn:uuid:3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if _, err := parsed(string(body), params(Fields.Return)); err != nil {
+		if _, err := parsed(string(body), params(Return.read)); err != nil {
 			checkSafe(t, err, leaseText)
 		}
 	})
@@ -45,7 +46,7 @@ func FuzzParseReturn(f *testing.F) {
 func FuzzParseRenew(f *testing.F) {
 	seed(f, `{"lease":"3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34","ttl":30}`, `{"lease":"x","ttl":1.5}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := parsed(string(body), params(Fields.RenewLease))
+		got, err := parsed(string(body), params(RenewLease.read))
 		switch {
 		case err != nil:
 			checkSafe(t, err, leaseText, ttlText)
@@ -98,28 +99,30 @@ func FuzzStrict(f *testing.F) {
 
 var strictReaders = map[string]func(t *testing.T, f *Fields) error{
 	"acquire a lock": func(t *testing.T, f *Fields) error {
-		return checkClaim(t)(granted(kvslots.KindLock, Fields.Acquire)(f))
+		return checkClaim(t)(granted(kvslots.KindLock, subjects.Acquire)(f))
 	},
 	"acquire a semaphore": func(t *testing.T, f *Fields) error {
-		return checkClaim(t)(granted(kvslots.KindSemaphore, Fields.Acquire)(f))
+		return checkClaim(t)(granted(kvslots.KindSemaphore, subjects.Acquire)(f))
 	},
 	"enqueue for a lock": func(t *testing.T, f *Fields) error {
-		return checkClaim(t)(granted(kvslots.KindLock, Fields.Enqueue)(f))
+		return checkClaim(t)(granted(kvslots.KindLock, subjects.Enqueue)(f))
 	},
 	"enqueue for a semaphore": func(t *testing.T, f *Fields) error {
-		return checkClaim(t)(granted(kvslots.KindSemaphore, Fields.Enqueue)(f))
+		return checkClaim(t)(granted(kvslots.KindSemaphore, subjects.Enqueue)(f))
 	},
 	"wait": func(t *testing.T, f *Fields) error {
-		p, err := params(Fields.Wait)(f)
+		p, err := params(grantReaders[kvslots.KindLock][subjects.Wait])(f)
 		return checkClaim(t)(GrantParams{Wait: p.Wait, Limit: 1}, err)
 	},
-	"release": func(_ *testing.T, f *Fields) error { return f.Release(&Params{}) },
+	"release": func(_ *testing.T, f *Fields) error {
+		return grantReaders[kvslots.KindLock][subjects.Release](*f, &Params{})
+	},
 	"renew": func(t *testing.T, f *Fields) error {
-		p, err := params(Fields.Renew)(f)
+		p, err := params(grantReaders[kvslots.KindLock][subjects.Renew])(f)
 		return checkClaim(t)(GrantParams{TTL: p.TTL, Limit: 1}, err)
 	},
-	"create a session": func(_ *testing.T, f *Fields) error { return f.CreateSession(&Params{}) },
-	"nothing":          func(_ *testing.T, f *Fields) error { return f.Empty(nil) },
+	"create a session": func(_ *testing.T, f *Fields) error { return CreateSession.read(*f, &Params{}) },
+	"nothing":          func(_ *testing.T, f *Fields) error { return PingSession.read(*f, nil) },
 	"session and key": func(t *testing.T, f *Fields) error {
 		_, err := f.Session()
 		key, wrong := f.Key()

@@ -6,9 +6,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/subjects"
@@ -68,43 +65,43 @@ var (
 
 // The routes of operators. Those that name no Door are about no pool, or need its id.
 var (
-	ListPools  = Route{subjects.PoolList, http.MethodGet, "/v1/pools", aList, Fields.listPools, queried}
-	ReadHolder = Route{subjects.PoolHolder, http.MethodGet, "/l/{id}/leases/" + PoolInHeader, aPool, Fields.Return, leased}
+	ListPools  = Route{subjects.PoolList, http.MethodGet, "/v1/pools", aList, listPools, queried}
+	ReadHolder = Route{subjects.PoolHolder, http.MethodGet, "/l/{id}/leases/" + PoolInHeader, aPool, laxly(leaseParam), leased}
 	ReadPlace  = Route{subjects.PoolPlace, http.MethodGet, "/l/{id}/line/" + PoolInHeader, aPool, nil, keyed | mustKey}
 )
 
 // ReadPool is the route of a read of what a pool holds, and ReadLeases and ReadLine those of a
 // part of it, which exist over HTTP only.
 func (d Door) ReadPool() Route {
-	return Route{subjects.PoolRead, http.MethodGet, d.path, d.about, Fields.readPool, queried}
+	return Route{subjects.PoolRead, http.MethodGet, d.path, d.about, readPool, queried}
 }
 
 func (d Door) ReadLeases() Route {
-	return Route{"", http.MethodGet, d.path + "/leases", d.about, Fields.readLeases, queried}
+	return Route{"", http.MethodGet, d.path + "/leases", d.about, readLeases, queried}
 }
 
 func (d Door) ReadLine() Route {
-	return Route{"", http.MethodGet, d.path + "/line", d.about, Fields.readLine, queried}
+	return Route{"", http.MethodGet, d.path + "/line", d.about, readLine, queried}
 }
 
 // Evict is the route of the end of a lease.
 func (d Door) Evict() Route {
-	return Route{subjects.PoolEvict, http.MethodDelete, d.path + "/leases/{position}", d.about, Fields.evict, queried | changing}
+	return Route{subjects.PoolEvict, http.MethodDelete, d.path + "/leases/{position}", d.about, evict, queried | changing}
 }
 
 // SetOut is the route that takes a position out of service, or puts it back, and Pause the one
 // that does so with a whole pool.
 func (d Door) SetOut() Route {
-	return Route{subjects.PoolOut, http.MethodPut, d.path + "/positions/{position}", d.about, Fields.setOut, changing}
+	return Route{subjects.PoolOut, http.MethodPut, d.path + "/positions/{position}", d.about, setOut, changing}
 }
 
 func (d Door) Pause() Route {
-	return Route{subjects.PoolPause, http.MethodPut, d.path + "/pause", d.about, Fields.pause, changing}
+	return Route{subjects.PoolPause, http.MethodPut, d.path + "/pause", d.about, pause, changing}
 }
 
 // SetLimit is the route that changes the limit of a semaphore.
 func (d Door) SetLimit() Route {
-	return Route{subjects.PoolLimit, http.MethodPut, d.path + "/limit", d.about, Fields.limitOf, changing}
+	return Route{subjects.PoolLimit, http.MethodPut, d.path + "/limit", d.about, setLimit, changing}
 }
 
 // Access is what a request may do.
@@ -132,6 +129,26 @@ func (r *Route) Needs(p *Params) Access {
 	return AccessRead
 }
 
+// The readers of requests. A page of nothing is none, not the first one.
+var (
+	readPages  = strictly(fromParam, holdersParam, afterParam, waitersParam)
+	readLeases = strictly(fromParam, listed("limit", 1, func(p *Params) *int { return &p.Operator.Page.MaxHolders }))
+	readLine   = strictly(afterParam, listed("limit", 1, func(p *Params) *int { return &p.Operator.Page.MaxWaiters }))
+	listPools  = strictly(sortParam, nextParam, matchParam, holderParam, contendedParam, listed("limit", 1, func(p *Params) *int { return &p.Operator.Query.Max }))
+	evict      = strictly(positionParam, fenceParam)
+	setOut     = strictly(positionParam, outParam, reasonParam)
+	pause      = strictly(pauseParam, reasonParam)
+	setLimit   = strictly(limitParam)
+)
+
+func readPool(f Fields, p *Params) error {
+	err := readPages(f, p)
+	if p.Operator.Page == (kvslots.DetailPage{}) {
+		p.Operator.Page.MaxHolders = -1
+	}
+	return err
+}
+
 const (
 	maxListed     = 1000 // of leases, places and pools in one answer; kvslots.MaxPoolsRead
 	maxListedNATS = 100  // and at most MaxAnswer bytes
@@ -139,28 +156,6 @@ const (
 	maxPlace      = math.MaxInt32 // no position and no place is higher
 	maxFence      = 1<<53 - 1
 )
-
-func (f Fields) readPool(p *Params) (err error) {
-	page := &p.Operator.Page
-	err = f.integers([]integerField{
-		{"from", &page.From, 0, 0, maxPlace}, {"leases", &page.MaxHolders, defaultListed, 0, maxListed},
-		{"after", &page.After, 0, 0, maxPlace}, {"line", &page.MaxWaiters, defaultListed, 0, maxListed},
-	})
-	if *page == (kvslots.DetailPage{}) {
-		page.MaxHolders = -1 // none, and not the first page
-	}
-	return err
-}
-
-func (f Fields) readLeases(p *Params) error {
-	page := &p.Operator.Page
-	return f.integers([]integerField{{"from", &page.From, 0, 0, maxPlace}, {"limit", &page.MaxHolders, defaultListed, 1, maxListed}})
-}
-
-func (f Fields) readLine(p *Params) error {
-	page := &p.Operator.Page
-	return f.integers([]integerField{{"after", &page.After, 0, 0, maxPlace}, {"limit", &page.MaxWaiters, defaultListed, 1, maxListed}})
-}
 
 // limit lowers what one answer lists to what a message over NATS may have.
 func (o *OperatorParams) limit() {
@@ -175,140 +170,8 @@ var orders = []string{
 	kvslots.ByWaiting: "waiting", kvslots.ByOldestWait: "oldest_wait", kvslots.ByInUse: "in_use", kvslots.ByExpired: "expired",
 }
 
-func (f Fields) listPools(p *Params) (err error) {
-	q, sort := &p.Operator.Query, orders[0]
-	if err = f.integers([]integerField{{"limit", &q.Max, defaultListed, 1, maxListed}}, "sort", "after", "q", "holder", "contended"); err != nil {
-		return err
-	}
-	if err = f.optionalText("sort", &sort); err != nil {
-		return err
-	}
-	order := slices.Index(orders, sort)
-	if order < 0 {
-		return rangeError("sort", "one of "+strings.Join(orders, ", "))
-	}
-	q.Order = kvslots.PoolOrder(order)
-	if err = f.optionalText("after", &q.After); err != nil {
-		return err
-	}
-	if err = f.optionalText("q", &q.Match); err != nil {
-		return err
-	}
-	if err = f.optionalText("holder", &q.Holder); err != nil {
-		return err
-	}
-	q.Waiting, err = f.boolean("contended", false)
-	return err
-}
-
 // NameOf returns the name of an order in requests.
 func NameOf(order kvslots.PoolOrder) string { return orders[order] }
-
-func (f Fields) evict(p *Params) error {
-	var fence int
-	err := f.integers([]integerField{{"position", &p.Operator.Position, missing, 0, maxPlace}, {"fence", &fence, missing, 1, maxFence}})
-	p.Operator.Fence = uint64(fence)
-	return err
-}
-
-func (f Fields) setOut(p *Params) error {
-	err := f.integers([]integerField{{"position", &p.Operator.Position, missing, 0, maxPlace}}, "out", "reason")
-	if err != nil {
-		return err
-	}
-	return f.out(p)
-}
-
-func (f Fields) pause(p *Params) error {
-	p.Operator.Position = kvslots.WholePool
-	if err := f.only("out", "reason"); err != nil {
-		return err
-	}
-	return f.out(p)
-}
-
-func (f Fields) limitOf(p *Params) (err error) {
-	if err = f.only("limit"); err == nil {
-		p.Limit, err = f.between("limit", 1, kvslots.MaxSemaphoreLimit)
-	}
-	return err
-}
-
-// out parses {"out", "reason"}, of which the store checks the reason.
-func (f Fields) out(p *Params) (err error) {
-	if _, given := f.object["out"]; !given {
-		return rangeError("out", "true or false")
-	}
-	if p.Operator.Out, err = f.boolean("out", false); err != nil {
-		return err
-	}
-	return f.optionalText("reason", &p.Operator.Reason)
-}
-
-// integerField is an integer in the query over HTTP, and in the body over NATS.
-type integerField struct {
-	name      string
-	into      *int
-	otherwise int // the value if the field is missing; or missing: it is required
-	low, high int
-}
-
-const missing = -1
-
-// integers reads integer fields. No fields but these and the others may be there.
-func (f Fields) integers(fields []integerField, others ...string) error {
-	names := others
-	for _, field := range fields {
-		names = append(names, field.name)
-	}
-	if err := f.only(names...); err != nil {
-		return err
-	}
-	for _, field := range fields {
-		raw, given := f.object[field.name]
-		if !given && field.otherwise != missing {
-			*field.into = field.otherwise
-			continue
-		}
-		text := string(raw)
-		if f.inQuery {
-			text, _ = anyText(raw)
-		}
-		n, err := strconv.Atoi(text)
-		if err != nil || strconv.Itoa(n) != text || n < field.low || n > field.high {
-			return rangeError(field.name, fmt.Sprintf("an integer between %d and %d", field.low, field.high))
-		}
-		*field.into = n
-	}
-	return nil
-}
-
-func (f Fields) optionalText(field string, into *string) error {
-	raw, given := f.object[field]
-	if !given {
-		return nil
-	}
-	text, ok := Text(raw)
-	if *into = text; !ok {
-		return rangeError(field, "a text")
-	}
-	return nil
-}
-
-func (f Fields) boolean(field string, otherwise bool) (bool, error) {
-	raw, given := f.object[field]
-	text := string(raw)
-	if f.inQuery {
-		text, _ = anyText(raw)
-	}
-	switch {
-	case !given:
-		return otherwise, nil
-	case text == "true" || text == "false":
-		return text == "true", nil
-	}
-	return false, rangeError(field, "true or false")
-}
 
 // fieldsOfQuery returns the parameters of a query as fields with strings.
 func fieldsOfQuery(query string) (Fields, error) {

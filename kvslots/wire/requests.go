@@ -11,9 +11,7 @@ import (
 // Pool parses {"id"} of a request over NATS. Over HTTP the path contains the pool's id.
 func (f Fields) Pool() (uuid.UUID, error) { return f.id("id") }
 
-// Params are the parameters of an operation. Route.Read sets them. Each parsing method of
-// Fields sets those in its comment, and returns an error if one of them is missing or out of
-// range.
+// Params are the parameters of an operation. Route.Read sets them.
 type Params struct {
 	// What the request is about.
 	Pool       uuid.UUID
@@ -51,72 +49,9 @@ func (p *Params) Resource() kvslots.Resource {
 type GrantParams struct {
 	TTL   time.Duration // whole seconds; for a lock or a semaphore, 0 means the default
 	Wait  time.Duration // whole seconds
-	Limit int           // 1 for a lock; 0 for a pool
+	Limit int           // of a semaphore; 0 for others
 
 	AnyLimit bool // see kvslots.WithAnyLimit
-}
-
-// Register parses {"count", "name"}.
-func (f Fields) Register(p *Params) (err error) {
-	if p.Count, err = f.between("count", 0, kvslots.MaxCount); err != nil || f.object["name"] == nil {
-		return err
-	}
-	name, err := f.printable("name", kvslots.WithName)
-	p.Name = &name
-	return err
-}
-
-// Borrow parses {"ttl", "wait", "label"}. The TTL is at least a second.
-func (f Fields) Borrow(p *Params) (err error) {
-	if p.TTL, err = f.seconds("ttl", 1); err != nil {
-		return err
-	}
-	if p.Wait, err = f.optionalSeconds("wait"); err != nil {
-		return err
-	}
-	return f.label(p)
-}
-
-// label parses {"label"}.
-func (f Fields) label(p *Params) (err error) {
-	p.Label, err = f.printable("label", kvslots.WithLabel)
-	return err
-}
-
-// printable returns an optional text for people, which must be one that an option accepts.
-func (f Fields) printable(field string, option func(string) kvslots.Option) (string, error) {
-	raw, ok := f.object[field]
-	if !ok {
-		return "", nil
-	}
-	text, ok := Text(raw)
-	if !ok {
-		text = "\xff" // what no option accepts
-	}
-	var o kvslots.Options
-	return text, option(text)(&o)
-}
-
-// Return parses {"lease"}.
-func (f Fields) Return(p *Params) (err error) {
-	p.LeaseID, err = f.id("lease")
-	return err
-}
-
-// RenewLease parses {"lease", "ttl"}. The TTL is at least a second.
-func (f Fields) RenewLease(p *Params) (err error) {
-	if err = f.Return(p); err == nil {
-		p.TTL, err = f.seconds("ttl", 1)
-	}
-	return err
-}
-
-// FollowLease parses {"lease", "wait"}. The wait is at least a second.
-func (f Fields) FollowLease(p *Params) (err error) {
-	if err = f.Return(p); err == nil {
-		p.Wait, err = f.seconds("wait", 1)
-	}
-	return err
 }
 
 // Request is the body of any request, as a client writes it. Fields that are nil or zero

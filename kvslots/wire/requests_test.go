@@ -83,7 +83,7 @@ func TestParseRegister(t *testing.T) {
 		{"array", `{"count":[4]}`, 0, countText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parsed(c.body, params(Fields.Register))
+			got, err := parsed(c.body, params(RegisterPool.read))
 			checkText(t, err, c.wantErr)
 			if got.Count != c.want {
 				t.Errorf("count %d, want %d", got.Count, c.want)
@@ -92,7 +92,7 @@ func TestParseRegister(t *testing.T) {
 	}
 	for _, c := range notObjects {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := parsed(c.body, params(Fields.Register))
+			_, err := parsed(c.body, params(RegisterPool.read))
 			checkText(t, err, c.want)
 		})
 	}
@@ -129,7 +129,7 @@ func TestParseBorrow(t *testing.T) {
 		{"wait object", `{"ttl":1,"wait":{}}`, 0, 0, waitText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parsed(c.body, params(Fields.Borrow))
+			got, err := parsed(c.body, params(Borrow.read))
 			checkText(t, err, c.wantErr)
 			if got.TTL != c.ttl || got.Wait != c.wait {
 				t.Errorf("ttl %v, wait %v; want %v, %v", got.TTL, got.Wait, c.ttl, c.wait)
@@ -138,7 +138,7 @@ func TestParseBorrow(t *testing.T) {
 	}
 	for _, c := range notObjects {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := parsed(c.body, params(Fields.Borrow))
+			_, err := parsed(c.body, params(Borrow.read))
 			checkText(t, err, c.want)
 		})
 	}
@@ -158,7 +158,7 @@ func TestParseReturn(t *testing.T) {
 		{"empty", `{"lease":""}`, "", leaseText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parsed(c.body, params(Fields.Return))
+			got, err := parsed(c.body, params(Return.read))
 			checkText(t, err, c.wantErr)
 			if c.wantErr == "" && got.LeaseID.String() != c.want {
 				t.Errorf("lease %v, want %v", got.LeaseID, c.want)
@@ -167,7 +167,7 @@ func TestParseReturn(t *testing.T) {
 	}
 	for _, c := range notObjects {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := parsed(c.body, params(Fields.Return))
+			_, err := parsed(c.body, params(Return.read))
 			checkText(t, err, c.want)
 		})
 	}
@@ -187,7 +187,7 @@ func TestParseRenew(t *testing.T) {
 		{"ttl in words", `{"lease":"` + id + `","ttl":"30s"}`, 0, ttlText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parsed(c.body, params(Fields.RenewLease))
+			got, err := parsed(c.body, params(RenewLease.read))
 			checkText(t, err, c.wantErr)
 			if got.TTL != c.ttl || c.wantErr == "" && got.LeaseID.String() != id {
 				t.Errorf("got %+v", got)
@@ -196,7 +196,7 @@ func TestParseRenew(t *testing.T) {
 	}
 	for _, c := range notObjects {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := parsed(c.body, params(Fields.RenewLease))
+			_, err := parsed(c.body, params(RenewLease.read))
 			checkText(t, err, c.want)
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
 const (
@@ -30,11 +31,12 @@ func parse[V any](body string, read func(f *Fields) (V, error)) (value V, err er
 	return read(&fields)
 }
 
-// granted returns a reader of the parameters that a parser sets for a kind of resource.
-func granted(kind kvslots.Kind, parse func(Fields, *Params) error) func(*Fields) (GrantParams, error) {
+// granted returns a reader of the parameters of an operation on a kind of resource.
+func granted(kind kvslots.Kind, operation string) func(*Fields) (GrantParams, error) {
 	return func(f *Fields) (GrantParams, error) {
 		p := Params{Kind: kind}
-		err := parse(*f, &p)
+		err := ResourceRoute(kind, operation).read(*f, &p)
+		p.Limit = p.Resource().Limit
 		return p.GrantParams, err
 	}
 }
@@ -103,7 +105,7 @@ func TestAcquire(t *testing.T) {
 		{"limit of null", `{"acquire_timeout_s":1,"limit":null}`, semaphore, GrantParams{}, limitText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(c.body, granted(c.kind, Fields.Acquire))
+			got, err := parse(c.body, granted(c.kind, subjects.Acquire))
 			checkText(t, err, c.wantErr)
 			if err == nil && got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
@@ -130,7 +132,7 @@ func TestEnqueue(t *testing.T) {
 		{"limit of a lock", `{"limit":1}`, lock, GrantParams{}, onlyText + "lease_ttl_s, label"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(c.body, granted(c.kind, Fields.Enqueue))
+			got, err := parse(c.body, granted(c.kind, subjects.Enqueue))
 			checkText(t, err, c.wantErr)
 			if err == nil && got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
@@ -152,7 +154,7 @@ func TestWait(t *testing.T) {
 		{"another's field", `{"acquire_timeout_s":1}`, 0, onlyText + "timeout_s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(c.body, params(Fields.Wait))
+			got, err := parse(c.body, params(grantReaders[kvslots.KindLock][subjects.Wait]))
 			checkText(t, err, c.wantErr)
 			if got.Wait != c.want {
 				t.Errorf("got %v, want %v", got.Wait, c.want)
@@ -175,12 +177,12 @@ func TestReleaseAndRenew(t *testing.T) {
 		{"empty", `""`, tokenText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(`{"token":`+c.token+`}`, params(Fields.Release))
+			got, err := parse(`{"token":`+c.token+`}`, params(grantReaders[kvslots.KindLock][subjects.Release]))
 			checkText(t, err, c.wantErr)
 			if err == nil && got.Token != testToken {
 				t.Errorf("token %q", got.Token)
 			}
-			_, err = parse(`{"lease_ttl_s":1,"token":`+c.token+`}`, params(Fields.Renew))
+			_, err = parse(`{"lease_ttl_s":1,"token":`+c.token+`}`, params(grantReaders[kvslots.KindLock][subjects.Renew]))
 			checkText(t, err, c.wantErr)
 		})
 	}
@@ -197,14 +199,14 @@ func TestReleaseAndRenew(t *testing.T) {
 		{"unknown field", `{"token":"` + testToken + `","ttl":7}`, 0, onlyText + "token, lease_ttl_s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(c.body, params(Fields.Renew))
+			got, err := parse(c.body, params(grantReaders[kvslots.KindLock][subjects.Renew]))
 			checkText(t, err, c.wantErr)
 			if err == nil && got.TTL != c.ttl {
 				t.Errorf("ttl %v, want %v", got.TTL, c.ttl)
 			}
 		})
 	}
-	_, err := parse(``, params(Fields.Release))
+	_, err := parse(``, params(grantReaders[kvslots.KindLock][subjects.Release]))
 	checkText(t, err, malformed)
 }
 
@@ -212,7 +214,7 @@ func TestEmpty(t *testing.T) {
 	for body, want := range map[string]string{
 		``: "", `{}`: "", ` { } `: "", `{"idle_timeout_s":1}`: emptyText, `[]`: malformed, `null`: malformed,
 	} {
-		_, err := parse(body, func(f *Fields) (any, error) { return nil, f.Empty(nil) })
+		_, err := parse(body, func(f *Fields) (any, error) { return nil, PingSession.read(*f, nil) })
 		checkText(t, err, want)
 	}
 }
@@ -251,7 +253,7 @@ func TestSessionAndKey(t *testing.T) {
 					p.key, err = f.Key()
 				}
 				if err == nil {
-					err = f.Empty(nil)
+					err = PingSession.read(*f, nil)
 				}
 				return p, err
 			})

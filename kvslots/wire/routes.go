@@ -20,7 +20,7 @@ type Route struct {
 	Subject, Method, Path string
 
 	about target
-	read  func(body Fields, params *Params) error // nil if requests have no parameters in a body
+	read  reader // nil if requests have no parameters in a body
 	has   trait
 }
 
@@ -38,53 +38,44 @@ const (
 // The routes of pools, sessions and functions. Statistics have no subject, and those to follow
 // something have no path.
 var (
-	RegisterPool = Route{subjects.PoolRegister, http.MethodPut, "/l/{id}", aPool, Fields.Register, keyed}
+	RegisterPool = Route{subjects.PoolRegister, http.MethodPut, "/l/{id}", aPool, laxly(countParam, nameParam), keyed}
 	InspectPool  = Route{subjects.PoolInspect, http.MethodGet, "/l/{id}", aPool, nil, 0}
 	DeletePool   = Route{subjects.PoolDelete, http.MethodDelete, "/l/{id}", aPool, nil, 0}
-	Borrow       = Route{subjects.PoolBorrow, http.MethodPost, "/l/{id}/borrow", aPool, Fields.Borrow, keyed}
-	Return       = Route{subjects.PoolReturn, http.MethodPost, "/l/{id}/return", aPool, Fields.Return, 0}
-	RenewLease   = Route{subjects.PoolRenew, http.MethodPost, "/l/{id}/renew", aPool, Fields.RenewLease, 0}
-	FollowLease  = Route{subjects.PoolFollow, "", "", aPool, Fields.FollowLease, 0}
+	Borrow       = Route{subjects.PoolBorrow, http.MethodPost, "/l/{id}/borrow", aPool, laxly(ttlParam, waitParam, labelParam), keyed}
+	Return       = Route{subjects.PoolReturn, http.MethodPost, "/l/{id}/return", aPool, laxly(leaseParam), 0}
+	RenewLease   = Route{subjects.PoolRenew, http.MethodPost, "/l/{id}/renew", aPool, laxly(leaseParam, ttlParam), 0}
+	FollowLease  = Route{subjects.PoolFollow, "", "", aPool, laxly(leaseParam, whileParam), 0}
 
-	CreateSession = Route{subjects.SessionCreate, http.MethodPost, "/v1/sessions", nothing, Fields.CreateSession, 0}
-	PingSession   = Route{subjects.SessionPing, http.MethodPost, "/v1/sessions/{id}/ping", aSession, Fields.Empty, 0}
-	EndSession    = Route{subjects.SessionDelete, http.MethodDelete, "/v1/sessions/{id}", aSession, Fields.Empty, 0}
-	FollowSession = Route{subjects.SessionFollow, "", "", aSession, Fields.FollowSession, 0}
+	CreateSession = Route{subjects.SessionCreate, http.MethodPost, "/v1/sessions", nothing, strictly(labelParam, idleParam), 0}
+	PingSession   = Route{subjects.SessionPing, http.MethodPost, "/v1/sessions/{id}/ping", aSession, strictly(), 0}
+	EndSession    = Route{subjects.SessionDelete, http.MethodDelete, "/v1/sessions/{id}", aSession, strictly(), 0}
+	FollowSession = Route{subjects.SessionFollow, "", "", aSession, strictly(followParam), 0}
 	ReadStats     = Route{"", http.MethodGet, "/v1/stats", aPage, nil, 0}
 
 	CallFunction = Route{subjects.RPC, http.MethodPost, "/rpc", aFunction, nil, keyed}
 )
 
-// resourceReaders read the parameters of the operations on locks and semaphores.
-var resourceReaders = map[string]func(Fields, *Params) error{
-	subjects.Acquire: Fields.Acquire, subjects.Enqueue: Fields.Enqueue, subjects.Wait: Fields.Wait,
-	subjects.Release: Fields.Release, subjects.Renew: Fields.Renew,
-}
-
 // ResourceRoute returns the route of an operation on locks or on semaphores, which package
 // subjects names.
 func ResourceRoute(kind kvslots.Kind, operation string) Route {
-	noun, about := subjects.Semaphore, aSemaphore
+	r := Route{Method: http.MethodPost, about: aSemaphore, read: grantReaders[kind][operation]}
+	noun := subjects.Semaphore
 	if kind == kvslots.KindLock {
-		noun, about = subjects.Lock, aLock
+		noun, r.about = subjects.Lock, aLock
 	}
-	path := "/v1/" + noun + "s/{key}"
-	if operation != subjects.Acquire {
-		path += "/" + operation
+	r.Subject, r.Path = subjects.Of(noun, operation), "/v1/"+noun+"s/{key}"
+	switch operation {
+	case subjects.Acquire:
+		r.has = keyed
+		return r
+	case subjects.Enqueue:
+		r.has = keyed
+	case subjects.Follow:
+		r.Method, r.Path = "", ""
+		return r
 	}
-	var has trait
-	if operation == subjects.Acquire || operation == subjects.Enqueue {
-		has = keyed
-	}
-	return Route{subjects.Of(noun, operation), http.MethodPost, path, about, resourceReaders[operation], has}
-}
-
-// FollowGrant returns the route to follow a grant of a lock or of a semaphore.
-func FollowGrant(kind kvslots.Kind) Route {
-	if kind == kvslots.KindLock {
-		return Route{subjects.Of(subjects.Lock, subjects.Follow), "", "", aLock, Fields.FollowGrant, 0}
-	}
-	return Route{subjects.Of(subjects.Semaphore, subjects.Follow), "", "", aSemaphore, Fields.FollowGrant, 0}
+	r.Path += "/" + operation
+	return r
 }
 
 // PoolsAfter is the parameter of ReadStats in the query: where the page begins.

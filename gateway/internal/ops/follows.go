@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/subjects"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -19,8 +20,8 @@ var (
 
 	OfFollowing = []*Operation{
 		{Route: wire.FollowSession, endsWithClient: true, refusedWhileDraining: true, perform: followSession},
-		{Route: wire.FollowGrant(kvslots.KindLock), endsWithClient: true, refusedWhileDraining: true, perform: followGrant},
-		{Route: wire.FollowGrant(kvslots.KindSemaphore), endsWithClient: true, refusedWhileDraining: true, perform: followGrant},
+		{Route: wire.ResourceRoute(kvslots.KindLock, subjects.Follow), endsWithClient: true, refusedWhileDraining: true, perform: followGrant},
+		{Route: wire.ResourceRoute(kvslots.KindSemaphore, subjects.Follow), endsWithClient: true, refusedWhileDraining: true, perform: followGrant},
 	}
 )
 

@@ -23,11 +23,11 @@ var (
 	// ForceRelease when no owner holds the lock.
 	ErrNotHeld = peer.ErrNotHeld
 
-	// ErrExpired and ErrEvicted are returned by Lease.Err, Mutex.Err and a Follower if it is
-	// known that the lease was not renewed in time, or was ended by Evict. errors.Is also
-	// finds ErrNotHeld in them.
-	ErrExpired = fmt.Errorf("%w: its time is over", ErrNotHeld)
-	ErrEvicted = fmt.Errorf("%w: an operator has ended it", ErrNotHeld)
+	// ErrExpired and ErrEvicted are returned in place of ErrNotHeld if it is known that the lease was
+	// not renewed in time, or was ended by Evict. A Store knows it of the last 4096 such leases that it
+	// has seen end. errors.Is also finds ErrNotHeld in them.
+	ErrExpired = peer.ErrExpired
+	ErrEvicted = peer.ErrEvicted
 
 	// ErrOtherHolder is returned by Evict when the position has another lease by now.
 	ErrOtherHolder = peer.ErrOtherHolder

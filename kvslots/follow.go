@@ -3,11 +3,9 @@ package kvslots
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"github.com/google/uuid"
 
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/hidden"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
@@ -32,7 +30,7 @@ func (s *Store) Follower() Follower { return storeFollower{s} }
 
 // Lease blocks until a lease has ended: see Follower.
 func (f storeFollower) Lease(ctx context.Context, pool, lease uuid.UUID) error {
-	request := peer.Follow{Pool: poolHash(pool), Lease: leaseHash(lease)}
+	request := peer.Follow{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}}
 	hidden.Clear(&pool, &lease)
 	return f.s.follow(ctx, request)
 }
@@ -42,7 +40,7 @@ func (f storeFollower) Session(ctx context.Context, session string) error {
 	if !isHex(session) {
 		return ErrSessionGone
 	}
-	return f.s.follow(ctx, peer.Follow{Session: sessionHash(session)})
+	return f.s.follow(ctx, peer.Follow{Held: peer.Held{Session: sessionHash(session)}})
 }
 
 // Grant blocks until a grant of a session has ended, or the session: see Follower. A
@@ -52,24 +50,12 @@ func (f storeFollower) Grant(ctx context.Context, session string, r Resource, to
 	if err != nil {
 		return err
 	}
-	err = f.s.follow(ctx, peer.Follow{Pool: held.Pool, Lease: held.Lease, Session: held.Session})
-	if errors.Is(err, ErrNoPool) {
-		return ErrNotHeld
-	}
-	return err
+	return f.s.follow(ctx, peer.Follow{Held: held})
 }
 
 func (s *Store) follow(ctx context.Context, r peer.Follow) error {
 	c := s.bucket.Begin(r)
 	c.Wait(ctx)
 	a, err := c.Answer()
-	switch {
-	case a.Ended == nil:
-		return err
-	case a.Ended.Why == ErrNotHeld && a.Ended.Cause == entry.Expired:
-		return ErrExpired
-	case a.Ended.Why == ErrNotHeld && a.Ended.Cause == entry.Evicted:
-		return ErrEvicted
-	}
-	return cmp.Or(a.Ended.Why, err)
+	return cmp.Or(a.Ended, err)
 }

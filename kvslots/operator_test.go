@@ -38,8 +38,12 @@ func TestOperator(t *testing.T) {
 		t.Errorf("ended: %+v, %v", h, err)
 	}
 	<-lease.Done()
-	if _, err := other.Holder(ctx, pool, lease.ID()); !errors.Is(err, ErrNotHeld) {
-		t.Errorf("the lease that was ended: %v", err)
+	for _, peer := range []*Store{s, other} {
+		_, err := peer.Renew(ctx, pool, lease.ID(), time.Minute)
+		wantErr(t, err, ErrEvicted)
+	}
+	if ok, err := s.Return(ctx, pool, lease.ID()); ok || err != nil {
+		t.Errorf("returned: %t, %v", ok, err)
 	}
 	second, err := s.Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0))
 	if err != nil || second.Position() != 1 {

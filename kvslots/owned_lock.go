@@ -82,13 +82,10 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, opts ...Optio
 func (s *Store) UnlockOwned(ctx context.Context, lock *OwnedLock) (bool, error) {
 	ctx, cancel := Returning(ctx)
 	defer cancel()
-	a, err := s.bucket.Do(ctx, peer.Return{Held: peer.Held{
+	_, err := s.bucket.Do(ctx, peer.Return{Held: peer.Held{
 		Pool: ownedHash(lock.Name), Lease: lock.lease, Named: true, Lock: true, Fence: lock.Fence,
 	}})
-	if errors.Is(err, ErrNoPool) {
-		return false, nil
-	}
-	return a.Returned, err
+	return ended(err)
 }
 
 // ReleaseOwned releases a lock that the owner holds, whichever peer granted it.

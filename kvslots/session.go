@@ -2,7 +2,6 @@ package kvslots
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/access"
@@ -188,10 +187,7 @@ func (s *Store) Release(_ context.Context, session string, r Resource, token str
 	if err != nil {
 		return err
 	}
-	a, err := s.bucket.Do(context.Background(), peer.Return{Held: held}) // the peer has a timeout
-	if err == nil && !a.Returned || errors.Is(err, ErrNoPool) {
-		return ErrNotHeld
-	}
+	_, err = s.bucket.Do(context.Background(), peer.Return{Held: held}) // the peer has a timeout
 	return err
 }
 
@@ -220,9 +216,6 @@ func (s *Store) Extend(ctx context.Context, session string, r Resource, token st
 		return 0, err
 	}
 	a, err := s.bucket.Do(ctx, peer.Renew{Held: held, TTL: min(ttl, s.cfg.MaxTTL)})
-	if errors.Is(err, ErrNoPool) {
-		return 0, ErrNotHeld
-	}
 	return a.Grant.TTL, err
 }
 

@@ -187,8 +187,16 @@ func CheckTimes(ttl, wait time.Duration) error {
 func (s *Store) Return(_ context.Context, pool, lease uuid.UUID) (bool, error) {
 	request := peer.Return{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}}
 	hidden.Clear(&pool, &lease)
-	a, err := s.bucket.Do(context.Background(), request) // the peer has a timeout
-	return a.Returned, err
+	_, err := s.bucket.Do(context.Background(), request) // the peer has a timeout
+	return ended(err)
+}
+
+// ended reports whether a call has ended a lease that was held until then.
+func ended(err error) (bool, error) {
+	if errors.Is(err, ErrNotHeld) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Abandon gives back a lease that a Borrow has returned, and of which its caller could not be told. The lease

@@ -69,8 +69,11 @@ func TestOperator(t *testing.T) {
 		if h, err := c.Evict(ctx, byHash, 0, lease.Fence()); err != nil || h.Label != label || h.Fence != lease.Fence() {
 			t.Errorf("ended: %+v, %v", h, err)
 		}
-		if _, err := c.Holder(ctx, pool, lease.ID()); !errors.Is(err, kvslots.ErrNotHeld) {
+		if _, err := c.Holder(ctx, pool, lease.ID()); !errors.Is(err, kvslots.ErrEvicted) {
 			t.Errorf("the lease that was ended: %v", err)
+		}
+		if _, err := c.Renew(ctx, pool, lease.ID(), time.Minute); !errors.Is(err, kvslots.ErrEvicted) || err.Error() != kvslots.ErrEvicted.Error() {
+			t.Errorf("renewed: %v", err)
 		}
 		unknown := kvslots.ByID(uuid.New())
 		_, readErr := c.ReadPool(ctx, unknown, kvslots.DetailPage{})

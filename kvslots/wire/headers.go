@@ -29,6 +29,10 @@ const (
 	FieldHeader = "Kvslots-Field"
 	RangeHeader = "Kvslots-Range"
 
+	// CauseHeader on a refusal with the name not_held is why the lease has ended, if that is known: "expired" or
+	// "evicted".
+	CauseHeader = "Kvslots-Cause"
+
 	// SessionHeader is the session's id on requests of /v1 for locks and semaphores.
 	SessionHeader = "X-Dflockd-Session"
 

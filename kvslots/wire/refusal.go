@@ -31,7 +31,10 @@ func NewRefusal(status int, header interface{ Get(name string) string }, body []
 	if name == badRequest && field != "" {
 		r.Err = &kvslots.RangeError{Field: field, Range: header.Get(RangeHeader)}
 	} else {
-		r.Err = Placed(r.meaning(name), header)
+		r.Err = Placed(r.meaning(name, header.Get(CauseHeader)), header)
+	}
+	if r.Err == kvslots.ErrExpired || r.Err == kvslots.ErrEvicted {
+		r.Text = r.Err.Error()
 	}
 	return r
 }
@@ -71,15 +74,15 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // Pause returns RetryAfter, for package kvslots.
 func (r *Refusal) Pause() time.Duration { return r.RetryAfter }
 
-// meaning returns the error for a value of ErrorHeader: nil for a wrong request, and
+// meaning returns the error for values of ErrorHeader and CauseHeader: nil for a wrong request, and
 // kvslots.ErrUnavailable for every failure of a gateway, after which the client holds
 // nothing and may try again. Without ErrorHeader, as from a proxy, the status alone decides.
-func (r *Refusal) meaning(name string) error {
+func (r *Refusal) meaning(name, cause string) error {
 	if name == badRequest || isClientFault(name, r.Status) {
 		return nil
 	}
 	for _, row := range table {
-		if row.Name == name && row.definite() {
+		if row.Name == name && row.definite() && (row.Cause == "" || row.Cause == cause) {
 			return row.err
 		}
 	}

@@ -20,6 +20,8 @@ func TestRefusal(t *testing.T) {
 		{kvslots.ErrNoPool, kvslots.ErrNoPool},
 		{kvslots.ErrNoSlot, kvslots.ErrNoSlot},
 		{kvslots.ErrNotHeld, kvslots.ErrNotHeld},
+		{kvslots.ErrExpired, kvslots.ErrExpired},
+		{kvslots.ErrEvicted, kvslots.ErrEvicted},
 		{kvslots.ErrSessionGone, kvslots.ErrSessionGone},
 		{kvslots.ErrLimitMismatch, kvslots.ErrLimitMismatch},
 		{kvslots.ErrAlreadyEnqueued, kvslots.ErrAlreadyEnqueued},
@@ -107,5 +109,14 @@ func TestRefusalWithoutAName(t *testing.T) {
 		if got := NewRefusal(status, http.Header{}, []byte("<html>")); got.Err != want || got.Text != "" || got.Error() == "" {
 			t.Errorf("%d is understood as %+v", status, got)
 		}
+	}
+}
+
+// A cause of a later version is that of a lease that is not held.
+func TestUnknownCause(t *testing.T) {
+	status := StatusOf(kvslots.ErrNotHeld)
+	status.Cause = "moved"
+	if got := NewRefusal(status.Code, headerOf(status), nil); got.Err != kvslots.ErrNotHeld {
+		t.Errorf("understood as %v", got.Err)
 	}
 }

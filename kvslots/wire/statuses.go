@@ -60,6 +60,7 @@ type Status struct {
 	RetryAfter int // the value of RetryAfterHeader, in seconds; 0: the answer has no such header
 
 	Field, Range string // of a kvslots.RangeError: the values of FieldHeader and RangeHeader
+	Cause        string // of a kvslots.ErrNotHeld: the value of CauseHeader; "": not known
 }
 
 // Headers calls set for each header of the answer.
@@ -70,6 +71,9 @@ func (s Status) Headers(set func(name, value string)) {
 	if s.Field != "" {
 		set(FieldHeader, s.Field)
 		set(RangeHeader, s.Range)
+	}
+	if s.Cause != "" {
+		set(CauseHeader, s.Cause)
 	}
 	if s.RetryAfter != 0 {
 		set(RetryAfterHeader, strconv.Itoa(s.RetryAfter))
@@ -114,7 +118,9 @@ var table = []row{
 	{err: kvslots.ErrClosed, Status: stopping, v1Text: aboutToStop},
 	{err: kvslots.ErrNoPool, Status: Status{Code: http.StatusNotFound, Name: "no_pool"}},
 	{err: kvslots.ErrSessionGone, Status: Status{Code: http.StatusGone, Name: "session_gone"}, v1Text: "no such session; it may have been idle for too long"},
-	{err: kvslots.ErrNotHeld, Status: Status{Code: http.StatusNotFound, Name: "not_held"}, v1Text: "the token is unknown, or its lease has ended"},
+	{err: kvslots.ErrExpired, Status: notHeld("expired"), v1Text: "the lease was not renewed in time"},
+	{err: kvslots.ErrEvicted, Status: notHeld("evicted"), v1Text: "an operator has ended the lease"},
+	{err: kvslots.ErrNotHeld, Status: notHeld(""), v1Text: "the token is unknown, or its lease has ended"},
 	{err: kvslots.ErrOtherHolder, Status: Status{Code: http.StatusConflict, Name: "other_holder"}, v1Text: "the position has another lease by now"},
 	{err: kvslots.ErrNoPosition, Status: Status{Code: http.StatusNotFound, Name: "no_position"}, v1Text: "the pool has no such position"},
 	{err: kvslots.ErrNotInLine, Status: Status{Code: http.StatusNotFound, Name: "not_in_line"}, v1Text: "no call with the request key waits or has a lease"},
@@ -148,6 +154,11 @@ var (
 	stopping        = Status{Code: http.StatusServiceUnavailable, Name: "draining", Text: ErrDraining.Error(), RetryAfter: 1}
 	storeUnanswered = Status{Code: http.StatusBadGateway, Name: "unavailable", Text: "the store did not answer; safe to retry"}
 )
+
+// notHeld has one text for all causes, since clients of /l may compare it.
+func notHeld(cause string) Status {
+	return Status{Code: http.StatusNotFound, Name: "not_held", Text: kvslots.ErrNotHeld.Error(), Cause: cause}
+}
 
 func capped(name string) Status {
 	return Status{Code: http.StatusServiceUnavailable, Name: name, Capped: true}

@@ -28,6 +28,7 @@ func TestStatusOf(t *testing.T) {
 		{kvslots.ErrNoPool, 404, "no_pool", "no such pool", 0},
 		{kvslots.ErrMaxTombstones, 429, "max_tombstones", "the address has left too many pools, names and sessions in the last minutes", 30},
 		{kvslots.ErrNotHeld, 404, "not_held", "lease not held", 0},
+		{kvslots.ErrEvicted, 404, "not_held", "lease not held", 0},
 		{kvslots.ErrNoSlot, 409, "no_slot", "no resource available", 0},
 		{kvslots.ErrFull, 507, "store_full", "the store has no room for new entries", 0},
 		{kvslots.ErrUnavailable, 502, "unavailable", "the store did not answer; safe to retry", 0},
@@ -40,6 +41,9 @@ func TestStatusOf(t *testing.T) {
 		t.Run(c.err.Error(), func(t *testing.T) {
 			for _, err := range []error{c.err, fmt.Errorf("while at it: %w", c.err)} {
 				want := Status{Code: c.code, Name: c.name, Text: c.text, RetryAfter: c.retry}
+				if errors.Is(err, kvslots.ErrEvicted) {
+					want.Cause = "evicted"
+				}
 				if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
 					want.Field, want.Range = wrong.Field, wrong.Range
 				}

@@ -1,6 +1,6 @@
 package entry
 
-// Cause is why a peer purged a key, for those who watch. No rule depends on it.
+// Cause is why a peer purged a key, for events and for the holder of the lease. No rule depends on it.
 type Cause uint8
 
 // The causes.

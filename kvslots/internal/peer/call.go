@@ -127,7 +127,7 @@ func (c *call) park(a Answer) {
 // alive.
 func impliesAlive(err error) bool {
 	switch err {
-	case nil, ErrNoPool, ErrNoSlot, ErrNotHeld, ErrLimitMismatch, ErrAlreadyEnqueued, ErrNotEnqueued, ErrLeaseExpired,
+	case nil, ErrNoPool, ErrNoSlot, ErrNotHeld, ErrExpired, ErrEvicted, ErrLimitMismatch, ErrAlreadyEnqueued, ErrNotEnqueued, ErrLeaseExpired,
 		ErrMaxLocks, ErrMaxWaiters, ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxTombstones,
 		ErrKeyReused:
 		return true

@@ -94,7 +94,7 @@ func TestViewAfterCatchUp(t *testing.T) {
 	h.must(held)
 	h.must(h.borrow(pool, 0))
 	waits := h.begin(h.borrow(pool, time.Hour))
-	followed := h.begin(peer.Follow{Pool: pool, Lease: held.Lease})
+	followed := h.begin(peer.Follow{Held: peer.Held{Pool: pool, Lease: held.Lease}})
 	h.auto, h.manual = false, true
 	h.breakFeed()
 	h.storePurge(pool)

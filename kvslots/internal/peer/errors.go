@@ -1,6 +1,9 @@
 package peer
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // The errors of answers. Package kvslots documents them.
 var (
@@ -30,4 +33,10 @@ var (
 	ErrMaxLocksPerSession   = errors.New("too many locks and semaphores of one session")
 	ErrKeyReused            = errors.New("request key used with other arguments")
 	ErrMaxLocksPerOrigin    = errors.New("too many locks and semaphores of one origin")
+)
+
+// More about ErrNotHeld, if it is known: see endings.
+var (
+	ErrExpired = fmt.Errorf("%w: its time is over", ErrNotHeld)
+	ErrEvicted = fmt.Errorf("%w: an operator has ended it", ErrNotHeld)
 )

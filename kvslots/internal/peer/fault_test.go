@@ -188,7 +188,7 @@ func TestFault4RenewalAmongManyFollowed(t *testing.T) {
 		for range n {
 			lease = h.borrow(pool, 0)
 			h.must(lease)
-			h.begin(peer.Follow{Pool: pool, Lease: lease.Lease})
+			h.begin(peer.Follow{Held: peer.Held{Pool: pool, Lease: lease.Lease}})
 		}
 		return func() { h.must(peer.Renew{Held: giveBack(lease).Held, TTL: time.Hour}) }
 	})

@@ -13,7 +13,6 @@ type follow struct {
 	p    *look
 	call *call
 	Follow
-	cause entry.Cause // of its end
 }
 
 // look reads the view for callers.
@@ -34,7 +33,7 @@ func (p *look) follow(c *call, r Follow) {
 		drop(p.follows, by, f)
 		a := Answer{Err: why}
 		if why == nil {
-			a.Ended = &Ended{f.over(), f.cause}
+			a.Ended = f.over()
 		}
 		c.answer(a)
 	}))
@@ -55,19 +54,11 @@ func (f *follow) look() {
 
 // over returns why what is followed has ended, or nil.
 func (f *follow) over() error {
-	view := f.p.view()
-	pool := view.Pool(f.Pool)
-	switch {
-	case !f.Session.IsZero() && !view.Alive(f.Session):
-		return ErrSessionGone
-	case f.Lease.IsZero():
+	if f.Lease.IsZero() && f.p.view().Alive(f.Session) {
 		return nil
-	case !pool.Exists():
-		return ErrNoPool
-	case pool.Lease(f.Lease, 0) == nil:
-		return ErrNotHeld
 	}
-	return nil
+	_, err := f.find(f.p.leases)
+	return err
 }
 
 // applied answers the calls whose lease or session an entry has ended. before is the lease that a slot
@@ -75,11 +66,11 @@ func (f *follow) over() error {
 func (p *look) applied(e *entry.Entry, before entry.Hash) {
 	switch e.Key.Kind {
 	case entry.Slot:
-		p.tell(before, e.Cause)
+		p.tell(before)
 	case entry.Session:
 		if s := p.view().Session(e.Key.Session); s != nil && e.Marker {
 			p.tellAll(slices.Values(s.Slots))
-			p.tell(s.ID, entry.NoCause)
+			p.tell(s.ID)
 		}
 	case entry.Config:
 		if pool := p.view().Pool(e.Key.Pool); pool != nil {
@@ -91,16 +82,15 @@ func (p *look) applied(e *entry.Entry, before entry.Hash) {
 func (p *look) tellAll(slots iter.Seq[*rules.Slot]) {
 	if len(p.follows) > 0 {
 		for s := range slots {
-			p.tell(s.Value.Lease, entry.NoCause)
+			p.tell(s.Value.Lease)
 		}
 	}
 }
 
 // tell answers the calls that follow a lease, or a session, if that has ended.
-func (p *look) tell(of entry.Hash, cause entry.Cause) {
+func (p *look) tell(of entry.Hash) {
 	for _, f := range p.follows[of] {
 		if f.over() != nil {
-			f.cause = cause
 			f.call.end(nil)
 		}
 	}

@@ -20,13 +20,13 @@ func TestFollow(t *testing.T) {
 	lend := func(pool entry.Hash) peer.Follow {
 		b := h.borrow(pool, 0)
 		h.must(b)
-		return peer.Follow{Pool: pool, Lease: b.Lease}
+		return peer.Follow{Held: peer.Held{Pool: pool, Lease: b.Lease}}
 	}
 	lock := func() peer.Follow {
 		on := peer.Resource{Pool: h.hash(), Name: "n", Lock: true, Limit: 1}
 		a := peer.Acquire{Resource: on, Session: session, Lease: h.hash(), TTL: time.Hour}
 		h.must(a)
-		return peer.Follow{Pool: on.Pool, Lease: a.Lease, Session: session}
+		return peer.Follow{Held: peer.Held{Pool: on.Pool, Lease: a.Lease, Session: session}}
 	}
 	kept, returned, lost, holds, released := lend(pool), lend(pool), lend(deleted), lock(), lock()
 	follows := map[string]struct {
@@ -37,11 +37,11 @@ func TestFollow(t *testing.T) {
 		"lease":             {kept, nil, nil},
 		"returned lease":    {returned, peer.Return{Held: peer.Held{Pool: pool, Lease: returned.Lease}}, peer.ErrNotHeld},
 		"lease of a pool":   {lost, peer.Delete{Pool: deleted}, peer.ErrNoPool},
-		"session":           {peer.Follow{Session: other}, nil, nil},
-		"ended session":     {peer.Follow{Session: session}, peer.EndSession{Session: session}, peer.ErrSessionGone},
+		"session":           {peer.Follow{Held: peer.Held{Session: other}}, nil, nil},
+		"ended session":     {peer.Follow{Held: peer.Held{Session: session}}, peer.EndSession{Session: session}, peer.ErrSessionGone},
 		"lock of a session": {holds, nil, peer.ErrSessionGone},
-		"unknown session":   {peer.Follow{Session: h.hash()}, nil, peer.ErrSessionGone},
-		"unknown pool":      {peer.Follow{Pool: h.hash(), Lease: h.hash()}, nil, peer.ErrNoPool},
+		"unknown session":   {peer.Follow{Held: peer.Held{Session: h.hash()}}, nil, peer.ErrSessionGone},
+		"unknown pool":      {peer.Follow{Held: peer.Held{Pool: h.hash(), Lease: h.hash()}}, nil, peer.ErrNoPool},
 	}
 	calls := map[string]uint64{}
 	for name, f := range follows {
@@ -49,8 +49,8 @@ func TestFollow(t *testing.T) {
 	}
 	ends := h.begin(released)
 	h.must(peer.Return{Held: peer.Held{Pool: released.Pool, Lease: released.Lease, Session: session, Named: true, Lock: true}})
-	if a := h.granted(ends); !errors.Is(why(a), peer.ErrNotHeld) {
-		t.Errorf("released lock: %v", why(a))
+	if a := h.granted(ends); !errors.Is(a.Ended, peer.ErrNotHeld) {
+		t.Errorf("released lock: %v", a.Ended)
 	}
 	for _, f := range follows {
 		if f.end != nil {
@@ -58,8 +58,8 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	for name, f := range follows {
-		if a, answered := h.answers[calls[name]]; answered != (f.want != nil) || a.Err != nil || !errors.Is(why(a), f.want) {
-			t.Errorf("%s: answered %t, %v, %v", name, answered, a.Err, why(a))
+		if a, answered := h.answers[calls[name]]; answered != (f.want != nil) || a.Err != nil || !errors.Is(a.Ended, f.want) {
+			t.Errorf("%s: answered %t, %v, %v", name, answered, a.Err, a.Ended)
 		}
 	}
 	gone := errors.New("the caller has gone")
@@ -68,11 +68,4 @@ func TestFollow(t *testing.T) {
 	if a := h.answers[calls["lease"]]; a.Err != gone || a.Ended != nil {
 		t.Errorf("given up: %+v", a)
 	}
-}
-
-func why(a peer.Answer) error {
-	if a.Ended == nil {
-		return nil
-	}
-	return a.Ended.Why
 }

@@ -11,12 +11,12 @@ func (h *Held) find(p *leases) (*rules.Slot, error) {
 	switch {
 	case !h.Session.IsZero() && !p.view().Alive(h.Session):
 		return nil, ErrSessionGone
-	case !pool.Exists():
+	case !pool.Exists() && !h.Named:
 		return nil, ErrNoPool
 	}
 	s := pool.Lease(h.Lease, h.Fence)
 	if s == nil || h.Named && pool.Terms().Lock != h.Lock {
-		return nil, ErrNotHeld
+		return nil, p.endings.errorOf(h.Lease)
 	}
 	return s, nil
 }

@@ -49,6 +49,7 @@ func (u *hub) apply(e *entry.Entry, age time.Duration) {
 			p.pools.peerGone(s)
 		}
 	}
+	p.noteEnding(before.lease, e.Cause)
 	if p.isLive() {
 		p.look.applied(e, before.lease)
 	}

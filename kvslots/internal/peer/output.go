@@ -38,23 +38,16 @@ type Reading struct {
 
 // Answer is the answer to a call.
 type Answer struct {
-	Call     uint64
-	Err      error
-	Grant    Grant
-	Queued   bool // Enqueue: the session has a ticket in the line
-	Returned bool
-	Place    int32 // with ErrNoSlot: the place in line that the borrow had, or would have got, from 1
-	State    State
-	Owned    *OwnedState
-	Stats    *Stats
-	Detail   *PoolDetail
-	Ended    *Ended // Follow
-}
-
-// Ended says why something has ended that a call has followed.
-type Ended struct {
-	Why   error       // ErrSessionGone, ErrNoPool or ErrNotHeld
-	Cause entry.Cause // more about ErrNotHeld, if that is known
+	Call   uint64
+	Err    error
+	Grant  Grant
+	Queued bool  // Enqueue: the session has a ticket in the line
+	Place  int32 // with ErrNoSlot: the place in line that the borrow had, or would have got, from 1
+	State  State
+	Owned  *OwnedState
+	Stats  *Stats
+	Detail *PoolDetail
+	Ended  error // Follow: why what it follows has ended
 }
 
 // Grant is a lease that was granted or renewed.

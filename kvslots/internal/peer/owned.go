@@ -36,7 +36,7 @@ func (p *leases) purgeOwned(c *call, r ReleaseOwned, s *rules.Slot) {
 	ended := p.leased(s, entry.NoCause)
 	p.putFor(c, m, func(*write) {
 		ended()
-		c.answer(Answer{Returned: true})
+		c.answer(Answer{})
 	}, again)
 }
 

@@ -40,13 +40,13 @@ func (r *Renew) renewed(p *leases, c *call, key entry.Key, revision uint64, sent
 	}
 }
 
-// endLease purges the slot of a lease that is over, and answers ErrNotHeld.
+// endLease purges the slot of a lease that is over, and answers ErrExpired.
 func (r *Renew) endLease(p *leases, c *call, s *rules.Slot, key entry.Key) {
 	ended := p.expired(s)
 	m := p.purgeSlot(s)
 	m.Cause = entry.Expired
 	p.putFor(c, m, func(w *write) {
 		ended(w)
-		c.answer(Answer{Err: ErrNotHeld})
+		c.answer(Answer{Err: ErrExpired})
 	}, func() { r.renew(p, c) })
 }

@@ -92,8 +92,7 @@ type Held struct {
 	Fence       uint64
 }
 
-// Return returns a lease. Answer.Returned; ErrNoPool, ErrSessionGone,
-// ErrUnavailable.
+// Return returns a lease. ErrNotHeld, ErrNoPool, ErrSessionGone, ErrUnavailable.
 type Return struct{ Held }
 
 // Abandon gives back a lease of which the caller of one answer was not told. It lives on if another caller
@@ -251,7 +250,4 @@ type Confirm struct{}
 
 // Follow is answered when a lease has ended, or the session that holds it; at once if it is not
 // live. Without a lease it follows the session alone. It does not use the session. Answer.Ended.
-type Follow struct {
-	Pool, Lease entry.Hash
-	Session     entry.Hash // zero for the lease of a registered pool
-}
+type Follow struct{ Held }

@@ -24,15 +24,10 @@ func (h *Held) end(p *leases, c *call, mark entry.Mark, detail *PoolDetail) {
 				again()
 			default:
 				ended()
-				c.answer(Answer{Returned: detail == nil, Detail: detail})
+				c.answer(Answer{Detail: detail})
 			}
 		}, again)
-	}, func(err error) {
-		if err == ErrNotHeld && mark.Cause == entry.NoCause {
-			err = nil
-		}
-		c.answer(Answer{Err: err})
-	})
+	}, func(err error) { c.answer(Answer{Err: err}) })
 }
 
 // ownerHash returns a hash of an owner for a header, which cannot hold every text; ""

@@ -8,7 +8,10 @@ import (
 )
 
 // leases is what this peer does with leases that were granted.
-type leases struct{ *keeper }
+type leases struct {
+	*keeper
+	endings endings
+}
 
 // promiseAnew restarts the ttl of a lease that is told now. It returns false if less than a second is left.
 func (p *leases) promiseAnew(a *Answer) bool {

@@ -42,7 +42,5 @@ func TestWithdrawnClaimIsNotTheLease(t *testing.T) {
 	if renewal := h.answers[h.begin(peer.Renew{Held: held, TTL: time.Hour})]; !errors.Is(renewal.Err, peer.ErrNotHeld) {
 		t.Errorf("the renewal is answered %+v, want not held", renewal)
 	}
-	if returned := h.must(peer.Return{Held: held}); returned.Returned {
-		t.Error("a claim that was withdrawn was returned")
-	}
+	h.wantError(h.begin(peer.Return{Held: held}), peer.ErrNotHeld)
 }

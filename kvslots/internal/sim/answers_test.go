@@ -36,9 +36,8 @@ var answers = map[string]answerKinds{
 		rare:  []error{peer.ErrClosed},
 	},
 	"Return": {
-		successes: []string{"returned", "not returned"},
-		often:     []error{peer.ErrNoPool, peer.ErrSessionGone, peer.ErrUnavailable, errCrashed},
-		rare:      []error{peer.ErrClosed},
+		often: []error{peer.ErrNotHeld, peer.ErrNoPool, peer.ErrSessionGone, peer.ErrUnavailable, errCrashed},
+		rare:  []error{peer.ErrClosed},
 	},
 	"Abandon": {rare: []error{peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
 	"Renew": {

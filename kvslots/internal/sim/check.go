@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 const (
@@ -187,6 +188,10 @@ func (k *checker) answeredError(c *call) {
 		}
 	case isAny(err, peer.ErrNoSlot):
 		k.checkNoSlot(c)
+	case isAny(err, peer.ErrEvicted):
+		if l := c.facts.lease; l != nil && !l.uncertain && !k.evictions[claimKey{rules.SlotKey(c.target.pool, l.position), l.fence}] {
+			k.wrong(c, "no call has evicted the lease")
+		}
 	case isAny(err, peer.ErrLimitMismatch):
 		if !w.otherTerms {
 			k.wrong(c, "the name was in use under no other terms")

@@ -212,10 +212,10 @@ func (k *checker) answeredLease(c *call) {
 func (k *checker) returned(c *call) {
 	l := c.facts.lease
 	switch {
-	case l == nil || c.answer.Err != nil || k.mayReflectLoss(c):
-	case c.answer.Returned && c.facts.over && !l.uncertain: // a lost lease may have come back
+	case l == nil || c.answer.Err != nil && !isAny(c.answer.Err, peer.ErrNotHeld) || k.mayReflectLoss(c):
+	case c.answer.Err == nil && c.facts.over && !l.uncertain: // a lost lease may have come back
 		k.wrong(c, "the lease had ended before")
-	case c.answer.Returned:
+	case c.answer.Err == nil:
 		if l.returned {
 			k.wrong(c, "another call has returned it")
 		}

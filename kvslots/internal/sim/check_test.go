@@ -22,7 +22,7 @@ func TestChecks(t *testing.T) {
 			x.borrow(a, 0)
 			r := x.ask(peer.Return{Held: x.held(a)})
 			x.write(x.slotKey(0), nil)
-			r.finish(peer.Answer{Returned: true})
+			r.finish(peer.Answer{})
 			x.borrow(b, 0)
 		}},
 		"two holders": {"lease ended early", func(x *checkerTest) { x.config(1); x.borrow(a, 0); x.borrow(b, 0) }},
@@ -92,19 +92,19 @@ func TestChecks(t *testing.T) {
 		"wrong false": {"live all the time", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
-			x.answer(peer.Return{Held: x.held(a)}, peer.Answer{})
+			x.answer(peer.Return{Held: x.held(a)}, peer.Answer{Err: peer.ErrNotHeld})
 		}},
 		"returned twice": {"had ended before", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
 			x.giveBack(a, 0)
-			x.answer(peer.Return{Held: x.held(a)}, peer.Answer{Returned: true})
+			x.answer(peer.Return{Held: x.held(a)}, peer.Answer{})
 		}},
 		"false after true": {"", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
 			x.giveBack(a, 0)
-			x.answer(peer.Return{Held: x.held(a)}, peer.Answer{})
+			x.answer(peer.Return{Held: x.held(a)}, peer.Answer{Err: peer.ErrNotHeld})
 		}},
 		"not held": {"live all the time", func(x *checkerTest) {
 			x.config(1)
@@ -241,7 +241,7 @@ func TestChecks(t *testing.T) {
 		"followed": {"has not ended", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
-			x.answer(peer.Follow{Pool: x.pool, Lease: a}, peer.Answer{})
+			x.answer(peer.Follow{Held: peer.Held{Pool: x.pool, Lease: a}}, peer.Answer{})
 		}},
 		"unanswered": {"has no answer", func(x *checkerTest) { x.ask(peer.Inspect{Pool: x.pool}); x.sleep(10 * time.Second) }},
 		"stall": {"stall", func(x *checkerTest) {

@@ -147,7 +147,7 @@ func (x *checkerTest) expectFailure(what string) {
 func (x *checkerTest) giveBack(lease entry.Hash, position int) {
 	r := x.ask(peer.Return{Held: x.held(lease)})
 	x.write(x.slotKey(position), nil)
-	r.finish(peer.Answer{Returned: true})
+	r.finish(peer.Answer{})
 	x.sleep(time.Millisecond)
 }
 
@@ -196,7 +196,7 @@ func (x *checkerTest) overtake(a, b, c entry.Hash) {
 	r := &call{id: 71, startByPeer: x.now, request: peer.Return{Held: x.held(a)}, node: x.nodes[0], start: x.now, client: "a"}
 	x.check.begin(r)
 	x.write(x.slotKey(0), nil)
-	r.finish(peer.Answer{Returned: true})
+	r.finish(peer.Answer{})
 	r = &call{id: 72, startByPeer: x.now, request: peer.Borrow{Pool: x.pool, Lease: c, TTL: 20 * time.Second}, node: x.nodes[0], start: x.now, client: "c"}
 	x.check.begin(r)
 	r.finish(x.grant(0, x.claim(0, c)))

@@ -181,7 +181,7 @@ func (b *borrower) abandon(c *call) {
 // follow asks the peer that granted the lease to report its end.
 func (b *borrower) follow(n *node) {
 	if n.serving() {
-		b.s.ask(b.name, n, peer.Follow{Pool: b.pool, Lease: b.lease}, nil)
+		b.s.ask(b.name, n, peer.Follow{Held: peer.Held{Pool: b.pool, Lease: b.lease}}, nil)
 	}
 }
 

@@ -18,7 +18,6 @@ func (c Coverage) addN(what string, n uint64) { c[what] += n }
 // answerName returns the kind of an answer.
 func answerName(c *call) string {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T ", c.request), "peer.")
-	_, returns := c.request.(peer.Return)
 	switch a := &c.answer; {
 	case a.Err != nil:
 		for _, known := range knownErrors {
@@ -29,10 +28,6 @@ func answerName(c *call) string {
 		return kind + "an unknown error"
 	case a.Queued:
 		return kind + "queued"
-	case returns && a.Returned:
-		return kind + "returned"
-	case returns:
-		return kind + "not returned"
 	}
 	return kind + "ok"
 }

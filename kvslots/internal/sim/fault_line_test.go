@@ -111,12 +111,8 @@ func TestFault11SlowAcknowledgements(t *testing.T) {
 			}
 			s.want(i, peer.Inspect{Pool: s.newHash()}, peer.ErrNoPool)
 			s.want(i, peer.Ping{Session: s.newHash()}, peer.ErrSessionGone)
-			if a := s.must(i, returnOf(b, g)); !a.Returned {
-				t.Error("not returned")
-			}
-			if a := s.must(i, returnOf(b, g)); a.Returned {
-				t.Error("returned twice")
-			}
+			s.must(i, returnOf(b, g))
+			s.want(i, returnOf(b, g), peer.ErrNotHeld)
 		}
 	}
 }

@@ -324,7 +324,7 @@ func TestMarkerGoneBeforeItIsSeen(t *testing.T) {
 		s.setClock(3*time.Minute + 30*time.Second)
 		late.stopped--
 		if exact {
-			s.must(1, returnOf(s.borrow(pool, time.Minute, 0), peer.Grant{}))
+			s.want(1, returnOf(s.borrow(pool, time.Minute, 0), peer.Grant{}), peer.ErrNotHeld)
 		}
 		s.must(0, returnOf(other, g))
 		s.until("the peer is ready, with another view", 5*time.Second, func() bool { return s.status(1) == nil && s.counters(1).Rebuilds == 1 })

@@ -85,8 +85,10 @@ class Reads(GatewayTest):
                 with self.assertRaises((kvslots.NotHeldError, kvslots.NoPoolError)):
                     borrow.evict(holder.position, holder.fence)
                 self.assertTrue(lease.lost.wait(PATIENCE))
-                self.assertIsInstance(lease.lost.cause, kvslots.KvslotsError)
-                self.assertNotIsInstance(lease.lost.cause, kvslots.UnreachableError)
+                assert isinstance(lease.lost.cause, kvslots.NotHeldError)
+                self.assertEqual(lease.lost.cause.cause, "evicted")
+                with self.assertRaisesRegex(kvslots.LeaseLostError, "^the lease was lost: an operator has ended it$"):
+                    lease.extend()
                 self.assertFalse(lease.release())
 
     def test_a_pool_that_is_not_registered(self) -> None:

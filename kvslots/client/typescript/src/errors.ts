@@ -41,6 +41,8 @@ export interface Refusal {
   range?: string | undefined;
   /** The place in line, from 1, that a call had that was granted nothing, or would have got. */
   place?: number | undefined;
+  /** Of a NotHeldError: "expired" or "evicted", if the gateway knows how the lease has ended. */
+  cause?: unknown;
 }
 
 /** A gateway has refused the request. Each code of the header Kvslots-Error has a subclass. */
@@ -53,7 +55,7 @@ export class RefusedError extends KvslotsError implements Refusal {
   readonly range?: string | undefined;
   readonly place?: number | undefined;
   constructor(message: string, refusal: Refusal) {
-    super(message);
+    super(message, refusal.cause === undefined ? undefined : { cause: refusal.cause });
     ({ status: this.status, code: this.code, retryAfter: this.retryAfter, field: this.field, range: this.range, place: this.place } = refusal);
   }
 }
@@ -70,6 +72,7 @@ export class UnavailableError extends RefusedError { override name = "Unavailabl
 export class DrainingError extends RefusedError { override name = "DrainingError"; }
 export class ClientCanceledError extends RefusedError { override name = "ClientCanceledError"; }
 export class NoPoolError extends RefusedError { override name = "NoPoolError"; }
+/** The lease has ended. Its `cause` is "expired" or "evicted", if the gateway knows it. */
 export class NotHeldError extends RefusedError { override name = "NotHeldError"; }
 export class NoPositionError extends RefusedError { override name = "NoPositionError"; }
 export class OtherHolderError extends RefusedError { override name = "OtherHolderError"; }

@@ -203,6 +203,7 @@ function refused(response: Response, body: Record<string, unknown> = {}): Refuse
     field: header("Kvslots-Field"),
     range: header("Kvslots-Range"),
     place: number(response, "Kvslots-Place") || undefined,
+    cause: header("Kvslots-Cause"),
   });
 }
 

@@ -125,7 +125,9 @@ export class Lease implements AsyncDisposable {
     } catch (error) {
       if (this.#over.signal.aborted) return;
       if (error instanceof SessionGoneError) return this.#lose("session_gone", "its session has ended", error);
-      if (error instanceof NotHeldError || error instanceof NoPoolError) return this.#lose("lease_gone", error.message, error);
+      if (error instanceof NotHeldError || error instanceof NoPoolError) {
+        return this.#lose("lease_gone", error.cause === "evicted" ? "an operator has ended it" : error.message, error);
+      }
       this.#trouble = error;
       const asked = error instanceof RefusedError ? error.retryAfter : undefined;
       const pause = asked === undefined ? Math.min(ttl / 10, LONGEST_PAUSE) : asked * 1000;

@@ -74,7 +74,9 @@ suite("who holds it, and who waits", { concurrency: true }, () => {
     assert.deepEqual([label, fence, position], ["stuck", lease.fence, 0]);
     await assert.rejects(pool.evict(0, lease.fence), NotHeldError);
     await aborted(lease.lost);
-    assert.ok(lease.lost.reason instanceof LeaseLostError && lease.lost.reason.reason === "lease_gone");
+    const { reason } = lease.lost;
+    assert.ok(reason instanceof LeaseLostError && reason.reason === "lease_gone" && reason.message === "the lease is lost: an operator has ended it");
+    assert.ok(reason.cause instanceof NotHeldError && reason.cause.cause === "evicted");
     assert.equal((await pool.inspect()).inUse, 0);
     await assert.rejects(client.pool(poolId()).evict(0, 1), NoPoolError);
   });

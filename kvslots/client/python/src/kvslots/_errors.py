@@ -201,7 +201,21 @@ class NotFoundError(KvslotsError):
 
 
 class NotHeldError(KvslotsError):
-    """The lease has ended, or nobody holds the position."""
+    """The lease has ended, or has no holder at the position.
+
+    cause is "expired" if the lease was not renewed in time, "evicted" if an operator has ended it, and None
+    if the gateway does not know, or remember, that.
+    """
+
+    cause: str | None = None
+
+    def _because(self, cause: str | None) -> None:
+        self.cause = cause
+        if cause in _ENDS:
+            self.args = (_ENDS[cause],)
+
+
+_ENDS = {"expired": "it was not renewed in time", "evicted": "an operator has ended it"}
 
 
 class NotInLineError(KvslotsError):

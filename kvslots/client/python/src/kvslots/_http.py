@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from ._errors import KvslotsError, NoSlotError, UnreachableError, refusal
+from ._errors import KvslotsError, NoSlotError, NotHeldError, UnreachableError, refusal
 from ._version import __version__
 
 MAX_ANSWER = 16 << 20  # bytes
@@ -139,6 +139,8 @@ class Response:
         )  # fmt: skip
         if isinstance(error, NoSlotError):
             error.place = self.place()
+        if isinstance(error, NotHeldError):
+            error._because(get("kvslots-cause"))
         return error
 
     def place(self) -> int | None:

@@ -25,8 +25,8 @@ class _Lost:
     def cause(self) -> KvslotsError | None:
         """Why the lease was lost, or None.
 
-        UnreachableError: it was not renewed in time. NotHeldError, NoPoolError: it has ended, or
-        the pool was deleted. SessionGoneError: the session of a lock has ended, and the lock with it.
+        UnreachableError: it was not renewed in time. NotHeldError: it has ended; its cause may be "expired" or
+        "evicted". NoPoolError: the pool was deleted. SessionGoneError: the session of a lock has ended, and the lock with it.
         """
         return self._keeper.check()
 

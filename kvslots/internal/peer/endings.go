@@ -1,0 +1,41 @@
+package peer
+
+import "github.com/kvslots/kvslots/kvslots/internal/entry"
+
+// maxEndings is how many leases are remembered.
+const maxEndings = 4096
+
+// endings remembers why the last leases have ended that their holders have not returned.
+type endings struct {
+	causes map[entry.Hash]entry.Cause
+	leases []entry.Hash // a ring
+	next   int          // the oldest of leases, once it is full
+}
+
+// noteEnding remembers the cause of the end of a lease.
+func (p *leases) noteEnding(lease entry.Hash, cause entry.Cause) { p.endings.note(lease, cause) }
+
+func (e *endings) note(lease entry.Hash, cause entry.Cause) {
+	switch known := e.causes[lease]; {
+	case lease.IsZero() || known != entry.NoCause || cause != entry.Expired && cause != entry.Evicted:
+		return
+	case len(e.leases) < maxEndings:
+		e.leases = append(e.leases, lease)
+	default:
+		delete(e.causes, e.leases[e.next])
+		e.leases[e.next] = lease
+		e.next = (e.next + 1) % maxEndings
+	}
+	put(&e.causes, lease, cause)
+}
+
+// errorOf returns the error for a lease that is not held: ErrNotHeld, or what more is known.
+func (e *endings) errorOf(lease entry.Hash) error {
+	switch e.causes[lease] {
+	case entry.Expired:
+		return ErrExpired
+	case entry.Evicted:
+		return ErrEvicted
+	}
+	return ErrNotHeld
+}

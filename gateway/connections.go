@@ -118,7 +118,6 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// counted returns the countedConn below a TLS connection, or nil if there is none.
 func counted(conn net.Conn) *countedConn {
 	if layer, ok := conn.(*tls.Conn); ok {
 		conn = layer.NetConn()
@@ -138,7 +137,6 @@ type limitedListener struct {
 	closed                    chan struct{}
 }
 
-// stop closes the listener. Accept then returns at Close.
 func (l *limitedListener) stop() {
 	l.stopping.Do(func() {
 		l.stopped.Store(true)
@@ -146,7 +144,6 @@ func (l *limitedListener) stop() {
 	})
 }
 
-// Close ends Accept.
 func (l *limitedListener) Close() error {
 	l.stop()
 	l.closing.Do(func() { close(l.closed) })

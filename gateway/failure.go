@@ -53,7 +53,6 @@ func routedPath(r *http.Request) string {
 	return r.URL.Path
 }
 
-// methods are the methods of routes, in their order in the header Allow.
 var methods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
 	http.MethodPatch, http.MethodDelete, http.MethodOptions,

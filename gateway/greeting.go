@@ -11,7 +11,6 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
 )
 
-// greeting is the answer of GET /: which API to choose.
 type greeting struct {
 	Name        string   `json:"name"`
 	Version     string   `json:"version"`
@@ -19,7 +18,6 @@ type greeting struct {
 	APIs        []choice `json:"apis"`
 }
 
-// choice is an API, and what it is for.
 type choice struct {
 	At  string `json:"at"`
 	For string `json:"for"`

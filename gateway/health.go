@@ -20,7 +20,6 @@ const unreadyAgain = 15 * time.Second
 // store is stuck after that.
 const stuckAfter = 30 * time.Second
 
-// status is the answer of /health and /ready.
 type status struct {
 	Status string `json:"status"`
 	Sync   string `json:"sync,omitempty"`
@@ -37,7 +36,6 @@ func (g *Gateway) health(w http.ResponseWriter, _ *http.Request) {
 	_ = jsonhttp.Answer(w, code, answer)
 }
 
-// check asks the store whether it is ready, for logReadiness.
 func (g *Gateway) check() error {
 	g.checkBegan.Store(new(time.Now()))
 	defer g.checkBegan.Store(nil)

@@ -35,7 +35,6 @@ func (g *Gateway) observed(recorder *recorder, r *http.Request) {
 		slog.Float64("duration_ms", ops.Milliseconds(took)))
 }
 
-// routeName returns the pattern that matched, such as "/l/{id}/borrow".
 func routeName(r *http.Request) string {
 	return cmp.Or(r.Pattern, "none")
 }

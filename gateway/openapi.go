@@ -26,7 +26,6 @@ func newDescription(version string) []byte {
 	return compact.Bytes()
 }
 
-// describe answers GET /v1/openapi.json.
 func (g *Gateway) describe(w http.ResponseWriter, _ *http.Request) {
 	_ = jsonhttp.Send(w, http.StatusOK, g.description)
 }

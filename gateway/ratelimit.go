@@ -62,14 +62,12 @@ func newRateLimiter(perSecond float64, burst int) *rateLimiter {
 	}
 }
 
-// verdict is the limiter's decision about a request.
 type verdict struct {
 	refused    bool
 	retryAfter int  // seconds until the client's bucket has a token; 0 if not refused
 	floods     bool // the client has also been refused more often than the limit allows requests
 }
 
-// decide takes a token from the client's bucket.
 func (l *rateLimiter) decide(addr netip.Addr) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +84,6 @@ func (l *rateLimiter) decide(addr netip.Addr) verdict {
 	}
 }
 
-// clientLocked returns the client, and adds it if necessary.
 func (l *rateLimiter) clientLocked(prefix netip.Prefix, now time.Time) *client {
 	element, known := l.clients[prefix]
 	if known {

@@ -171,7 +171,6 @@ func setHeaders(header http.Header) {
 	}
 }
 
-// linesOfAll returns headersOfAll as they are sent, behind another line.
 func linesOfAll() (lines string) {
 	for _, h := range headersOfAll {
 		lines += "\r\n" + h.name + ": " + h.value[0]

@@ -62,7 +62,6 @@ func (t trustedProxies) lastUntrusted(lines []string, node func(element string) 
 	return addr, ok
 }
 
-// forwardedFor returns the value of for= in an element of Forwarded.
 func forwardedFor(element string) string {
 	more := true
 	for more {

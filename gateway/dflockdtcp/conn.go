@@ -93,7 +93,6 @@ func (c *conn) read() {
 	c.cancel()
 }
 
-// linger ends the sending side, and waits for the client to do the same.
 func (c *conn) linger(read <-chan struct{}) {
 	c.input.ignore()
 	half, ok := c.stream.(interface{ CloseWrite() error })
@@ -104,7 +103,6 @@ func (c *conn) linger(read <-chan struct{}) {
 	<-read
 }
 
-// next serves one request, and reports whether the connection goes on.
 func (c *conn) next() (more bool) {
 	r, err := c.input.receive()
 	x := &exchange{conn: c, began: time.Now(), command: "none"}
@@ -133,7 +131,6 @@ func (c *conn) next() (more bool) {
 	return x.serve(r) && x.sent == nil
 }
 
-// currentSession returns nil without a session.
 func (c *conn) currentSession() *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +189,6 @@ func (c *conn) openSession() (*session, error) {
 	return s, nil
 }
 
-// Remote, Origins, Trace and HungUp are those of an ops.Request.
 func (c *conn) Remote() string { return c.remote }
 
 func (c *conn) Origins() iter.Seq[string] {
@@ -203,7 +199,6 @@ func (c *conn) Trace() ops.Trace { return c.trace }
 
 func (c *conn) HungUp() bool { return c.gone.Load() }
 
-// exchange is a request and its reply.
 type exchange struct {
 	*conn
 	began   time.Time
@@ -212,7 +207,6 @@ type exchange struct {
 	sent    error  // the client has not received the reply
 }
 
-// send sends the reply, once.
 func (x *exchange) send(reply string) error {
 	if x.reply != "" {
 		return x.sent
@@ -223,7 +217,6 @@ func (x *exchange) send(reply string) error {
 	return x.sent
 }
 
-// finish logs and counts the request.
 func (x *exchange) finish() {
 	if x.command == "none" && x.reply == "" { // the client has gone between requests
 		return
@@ -239,7 +232,6 @@ func (x *exchange) finish() {
 		slog.Float64("duration_ms", ops.Milliseconds(took)))
 }
 
-// serve serves a request, and reports whether the connection goes on.
 func (x *exchange) serve(r request) bool {
 	c := commands[r.command]
 	switch {
@@ -342,7 +334,6 @@ func (x *exchange) perform(call *ops.Call, s *session) bool {
 	return x.refuse(err, call)
 }
 
-// noteLease records that a lease was released or renewed.
 func (x *exchange) noteLease(call *ops.Call) {
 	s := x.server.kept.holder(call.Token, x.currentSession())
 	if s == nil || call.Token == "" {

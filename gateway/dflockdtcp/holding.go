@@ -17,7 +17,6 @@ type holding struct {
 	lines   map[kvslots.Resource]bool // that the session has joined by enqueue
 }
 
-// mayBe reports whether there may be anything.
 func (h *holding) mayBe() bool {
 	return h.busy || h.unknown || len(h.leases) > 0 || len(h.lines) > 0
 }

@@ -22,7 +22,6 @@ const (
 	maxBehind  = 4 << 10
 	behindTime = 25 * time.Millisecond
 
-	// chunk is how many bytes are read at once.
 	chunk = 1 << 10
 )
 
@@ -125,7 +124,6 @@ func (in *input) add(read []byte) bool {
 	}
 }
 
-// wait says whether the request being served waits in line.
 func (in *input) wait(waiting bool) {
 	in.mu.Lock()
 	in.waiting = waiting

@@ -25,7 +25,6 @@ func newKeptLeases() *keptLeases {
 	return &keptLeases{of: map[string]*session{}, orphaned: map[*session]bool{}}
 }
 
-// add records a lease of a session.
 func (k *keptLeases) add(token string, s *session) {
 	if k == nil {
 		return
@@ -101,7 +100,6 @@ func (k *keptLeases) over(s *session) bool {
 	return true
 }
 
-// forget forgets a lease that was released.
 func (k *keptLeases) forget(token string) {
 	if k == nil {
 		return

@@ -6,8 +6,6 @@ import (
 	"github.com/kvslots/kvslots/gateway/metrics"
 )
 
-// serverMetrics are those of the server (gateway/README.md, "Health, readiness and metrics"). No
-// label contains a key or a token.
 type serverMetrics struct {
 	duration   *prometheus.HistogramVec
 	collectors []prometheus.Collector

@@ -9,7 +9,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Replies without further words.
 const (
 	replyOK          = "ok"
 	replyError       = "error"
@@ -43,7 +42,6 @@ func refusalOf(name string) string {
 	return replyError
 }
 
-// replyTo returns the reply to a call that has succeeded.
 func replyTo(call *ops.Call) string {
 	switch answer := call.Answer.(type) {
 	case wire.Grant:

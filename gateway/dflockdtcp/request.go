@@ -43,7 +43,6 @@ func (in *input) receive() (r request, err error) {
 	return r, err
 }
 
-// known reports whether the protocol has a command.
 func known(name string) bool {
 	switch name {
 	case "auth", "ping", "stats":
@@ -62,7 +61,6 @@ func isForeign(line string) bool {
 	return found && (strings.EqualFold(name, "host") || strings.EqualFold(name, "origin"))
 }
 
-// command is one of those on locks and semaphores.
 type command struct {
 	*ops.Operation
 	kind     kvslots.Kind
@@ -72,7 +70,6 @@ type command struct {
 	waits    bool // waits for what the session has enqueued for
 }
 
-// commands are the commands on locks and semaphores by name.
 var commands = map[string]*command{
 	"l": newCommand(kvslots.KindLock, subjects.Acquire, timeout, lease),
 	"e": newCommand(kvslots.KindLock, subjects.Enqueue, lease),
@@ -95,7 +92,6 @@ func newCommand(kind kvslots.Kind, name string, args ...argument) *command {
 	}
 }
 
-// argument is a word of the line with the arguments.
 type argument int
 
 const (
@@ -107,7 +103,6 @@ const (
 
 var errMalformed = errors.New("malformed request")
 
-// parse returns the parameters of a request.
 func (c *command) parse(r request) (wire.Params, error) {
 	p := wire.Params{Key: r.key, Kind: c.kind}
 	if err := wire.CheckKey(r.key); err != nil {

@@ -42,7 +42,6 @@ func newSession(c *conn, id string) *session {
 	return s
 }
 
-// begin records that a call of the session is in progress.
 func (s *session) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +108,6 @@ func (s *session) keep() {
 	s.next(s.every)
 }
 
-// next makes keep be called after a pause.
 func (s *session) next(pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +116,6 @@ func (s *session) next(pause time.Duration) {
 	}
 }
 
-// stop ends the pings.
 func (s *session) stop() {
 	s.mu.Lock()
 	s.stopped = true

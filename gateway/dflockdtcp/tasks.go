@@ -14,7 +14,6 @@ func (t *tasks) run(task func()) {
 	t.running.Go(task)
 }
 
-// wait waits for all that have begun.
 func (t *tasks) wait() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

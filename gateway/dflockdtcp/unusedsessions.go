@@ -38,7 +38,6 @@ func (u *unusedSessions) add(s *session) bool {
 	return true
 }
 
-// take returns a session for a connection, or nil.
 func (u *unusedSessions) take(c *conn) *session {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -82,14 +81,12 @@ func (u *unusedSessions) drop(origin string, i int) {
 	u.count--
 }
 
-// len returns the number of sessions that wait.
 func (u *unusedSessions) len() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.count
 }
 
-// stop ends all of them.
 func (u *unusedSessions) stop() {
 	u.mu.Lock()
 	u.stopped = true

@@ -53,7 +53,6 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// The default limits of streams.
 const (
 	DefaultMaxStreams      = 256
 	DefaultMaxStreamsPerIP = 64
@@ -109,7 +108,6 @@ func (d *Dialect) Collectors() []prometheus.Collector {
 
 func counterOf(n *atomic.Int64) func() float64 { return func() float64 { return float64(n.Load()) } }
 
-// filter says which events a stream sends.
 type filter struct {
 	pools []kvslots.PoolRef   // none: those of all pools, and those about none
 	types []kvslots.EventType // none: all
@@ -119,7 +117,6 @@ func (f *filter) matches(e *kvslots.Event) bool {
 	return e.Type == kvslots.EventStartsOver || len(f.types) == 0 || slices.Contains(f.types, e.Type)
 }
 
-// handle returns the handler of one of the paths.
 func (d *Dialect) handle(parse func(*http.Request) (filter, error), statusOf wire.Lookup) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := d.serve(w, r, parse); err != nil {

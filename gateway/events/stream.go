@@ -37,7 +37,6 @@ const (
 	maxKept = 16 << 10
 )
 
-// stream sends events to one client.
 type stream struct {
 	dialect *Dialect
 	filter  filter

@@ -25,13 +25,11 @@ const (
 
 const builtinVersion = "1.0.0"
 
-// builtin is a function that the server provides itself.
 type builtin struct {
 	description
 	run func(ctx context.Context, args object, from *ops.Call) (any, *Error)
 }
 
-// runnerFor returns the function as a runner for calls of one caller.
 func (b builtin) runnerFor(from *ops.Call) runner {
 	return func(ctx context.Context, c Call) outcome {
 		known := []string{}
@@ -120,7 +118,6 @@ func (s *Server) forceRelease(ctx context.Context, args object, from *ops.Call) 
 	return s.onLock(ops.ForceRelease)(ctx, args, from)
 }
 
-// lockErrors are the errors of releases.
 var lockErrors = []struct {
 	err     error
 	code    string

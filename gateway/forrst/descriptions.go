@@ -1,6 +1,5 @@
 package forrst
 
-// description describes a function in the result of describe.
 type description struct {
 	Name      string             `json:"name"`
 	Version   string             `json:"version"`
@@ -10,7 +9,6 @@ type description struct {
 	Errors    []errorDescription `json:"errors"`
 }
 
-// field describes an argument, or a field of a result.
 type field struct {
 	Name        string `json:"name"`
 	Type        string `json:"type"`
@@ -37,7 +35,6 @@ var (
 	switchedOff = errorDescription{codeForbidden, false, "force-release is switched off"}
 )
 
-// descriptions describe the built-in functions.
 var descriptions = []description{
 	{
 		Name: fnRelease, Version: builtinVersion, Summary: "Release a lock that the owner holds.",

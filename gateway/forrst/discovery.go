@@ -78,7 +78,6 @@ func (s *Server) capabilities(context.Context, object, *ops.Call) (any, *Error) 
 	}, nil
 }
 
-// enabled returns the built-in functions that are not switched off.
 func (s *Server) enabled() []description {
 	return slices.DeleteFunc(slices.Clone(descriptions), func(d description) bool {
 		return s.cfg.NoForceRelease && d.Name == fnForceRelease
@@ -96,7 +95,6 @@ type info struct {
 	Version string `json:"version,omitempty"`
 }
 
-// describe describes one of the built-in functions, or all.
 func (s *Server) describe(_ context.Context, args object, _ *ops.Call) (any, *Error) {
 	all := s.enabled()
 	if args.has("function") {

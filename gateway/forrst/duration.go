@@ -18,13 +18,11 @@ const (
 	maxDuration = math.MaxInt32 * time.Second
 )
 
-// duration is a duration in an envelope.
 type duration struct {
 	Value int64  `json:"value"`
 	Unit  string `json:"unit"`
 }
 
-// String returns the duration in words: "5 seconds".
 func (s duration) String() string {
 	text := strconv.FormatInt(s.Value, 10) + " " + s.Unit
 	if s.Value != 1 {

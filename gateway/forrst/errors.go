@@ -34,7 +34,6 @@ const (
 	codeReleasedBefore = "LOCK_ALREADY_RELEASED"
 )
 
-// messageFailed is the message for a function that fails without a reason.
 const messageFailed = "The function failed"
 
 // errStopping is the cause with which calls end when the server is closed.
@@ -77,7 +76,6 @@ func unavailable(message string) *Error {
 	return &Error{Code: codeUnavailable, Message: message, Retryable: true, notRun: true, status: http.StatusServiceUnavailable, retryAfter: 1}
 }
 
-// rateLimited returns the error of a call whose client has reached a limit.
 func rateLimited(limit error) *Error {
 	return &Error{Code: codeRateLimited, Message: textOf(limit), Retryable: true, notRun: true, status: http.StatusTooManyRequests, retryAfter: wire.CodeOf(limit).RetryAfter}
 }
@@ -100,7 +98,6 @@ var (
 	storeFull       = &Error{Code: codeUnavailable, Message: textOf(kvslots.ErrFull), Retryable: true, notRun: true, status: wire.CodeOf(kvslots.ErrFull).Code}
 )
 
-// textOf returns the text of /v1 for an error, with a capital letter.
 func textOf(err error) string {
 	text := wire.CodeOf(err).Detail
 	return strings.ToUpper(text[:1]) + text[1:]
@@ -147,7 +144,6 @@ func refusalOf(err error, code string) *Error {
 	return nil
 }
 
-// transportError returns the answer to an error of the transport.
 func transportError(err error) *Error {
 	if answer := refusalOf(err, codeRequest); answer != nil {
 		return answer
@@ -176,7 +172,6 @@ func (s *Server) functionErrors(err error) []json.RawMessage {
 	return []json.RawMessage{encodeError(answer)}
 }
 
-// encodeError returns the JSON of an error. It omits details that cannot be encoded.
 func encodeError(e *Error) json.RawMessage {
 	text, err := wire.Encode(e)
 	if err != nil {

@@ -18,7 +18,6 @@ const (
 	maxKey   = 200
 	maxOwner = 200 // bytes
 
-	// maxFullKey is the maximal length of a lock's name.
 	maxFullKey = len("lock:") + maxFunction + len(":") + maxKey
 )
 

@@ -21,7 +21,6 @@ type object struct {
 	fields map[string]json.RawMessage
 }
 
-// readObject reads an object with no fields but the known ones.
 func readObject(raw json.RawMessage, code, name, path string, known ...string) (object, *Error) {
 	o := object{path: path, code: code, fields: map[string]json.RawMessage{}}
 	err := wire.EachField(raw, func(field string, value json.RawMessage) error {
@@ -84,7 +83,6 @@ func (o object) boolean(field string, otherwise bool) (bool, *Error) {
 	return false, o.fault(field, "true or false")
 }
 
-// object returns a required field that contains an object.
 func (o object) object(field string, known ...string) (object, *Error) {
 	return readObject(o.fields[field], o.code, o.path+field, o.path+field+".", known...)
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// overNATS calls a function of another process.
 func (s *Server) overNATS(ctx context.Context, c Call) outcome {
 	body, err := wire.Encode(c)
 	if err != nil {

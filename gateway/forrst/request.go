@@ -15,11 +15,9 @@ const (
 	maxVersion  = 64
 	maxFunction = 128
 
-	// maxExtensions is the maximal number of extensions in an envelope.
 	maxExtensions = 16
 )
 
-// request is a parsed envelope.
 type request struct {
 	id   *string // nil if it could not be read
 	call Call
@@ -119,7 +117,6 @@ func isKeyRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_:.", r)
 }
 
-// readExtensions returns the options of the lock, the only supported extension.
 func readExtensions(top object) (*lockOptions, *Error) {
 	raw := top.fields["extensions"]
 	if raw == nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// response is the envelope that answers a request.
 type response struct {
 	Protocol   protocol          `json:"protocol"`
 	ID         *string           `json:"id"`
@@ -68,7 +67,6 @@ func (r *response) fail(e *Error) {
 	r.status, r.code, r.kind, r.retryAfter = cmp.Or(e.status, http.StatusUnprocessableEntity), e.Code, e.Code, e.retryAfter
 }
 
-// failAs adds the errors of a function.
 func (r *response) failAs(errors []json.RawMessage) {
 	r.Result, r.Errors, r.status = null, errors, http.StatusUnprocessableEntity
 	var first struct {

@@ -46,7 +46,6 @@ func (s *Server) serve(ctx, detached context.Context, from *ops.Call) *response 
 	return s.serveLocked(ctx, detached, r, function, from)
 }
 
-// serveLocked calls a function while holding a lock.
 func (s *Server) serveLocked(ctx, detached context.Context, r request, function function, from *ops.Call) *response {
 	if r.lock.repeatable(from) { // the function runs once at a time, although each call gets the lock
 		done, err := s.turns.Take(ctx, r.lock.fullKey(r.call.Function), from.RequestKey)
@@ -78,7 +77,6 @@ func (s *Server) serveLocked(ctx, detached context.Context, r request, function 
 // runner executes a call. It may panic.
 type runner func(ctx context.Context, c Call) outcome
 
-// function is a function that calls can name.
 type function struct {
 	run          runner
 	timeout      time.Duration

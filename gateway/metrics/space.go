@@ -18,14 +18,12 @@ var (
 	diskSize   = metricDesc("kvslots_disk_size_bytes", "Size of the data directory's disk, in bytes.")
 )
 
-// Describe sends the description of each metric.
 func (spaceMetrics) Describe(to chan<- *prometheus.Desc) {
 	to <- storeBytes
 	to <- diskFree
 	to <- diskSize
 }
 
-// Collect sends the metrics of one measurement, or none if it fails.
 func (c spaceMetrics) Collect(to chan<- prometheus.Metric) {
 	store, free, disk, err := c.measure()
 	if err != nil {

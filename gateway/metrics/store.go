@@ -15,14 +15,12 @@ func Store(measure func() kvslots.Metrics) prometheus.Collector {
 
 type storeMetrics struct{ measure func() kvslots.Metrics }
 
-// Describe sends the description of each metric.
 func (c storeMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, s := range storeSeries {
 		to <- s.desc
 	}
 }
 
-// Collect sends the metrics of one measurement.
 func (c storeMetrics) Collect(to chan<- prometheus.Metric) {
 	m := c.measure()
 	for _, s := range storeSeries {
@@ -30,7 +28,6 @@ func (c storeMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// storeSeries are the metrics of a store.
 var storeSeries = []struct {
 	desc    *prometheus.Desc
 	collect collect
@@ -96,7 +93,6 @@ func metricDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-// collect sends the value of one metric.
 type collect = func(m *kvslots.Metrics, desc *prometheus.Desc, to chan<- prometheus.Metric)
 
 func count(of func(m *kvslots.Metrics) uint64) collect {
@@ -134,7 +130,6 @@ func heldByAPI(m *kvslots.Metrics, desc *prometheus.Desc, to chan<- prometheus.M
 	}
 }
 
-// use is a measure of the leases of one API.
 type use[T any] struct {
 	api string
 	of  *T

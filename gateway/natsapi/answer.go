@@ -13,7 +13,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// answer sends the answer to a call without an error.
 func (s *Service) answer(r *request, call *ops.Call) {
 	reply := s.ops.Reply(call)
 	s.reply(r, &reply)
@@ -23,7 +22,6 @@ func (s *Service) answer(r *request, call *ops.Call) {
 // is only logged.
 func (s *Service) refuse(r *request, err error) { s.reply(r, s.ops.Refuse(err, r.op, r.trace)) }
 
-// reply sends a reply. That of a function may be too large for a message.
 func (s *Service) reply(r *request, reply *ops.Reply) {
 	message, err := r.message(reply)
 	switch {
@@ -38,7 +36,6 @@ func (s *Service) reply(r *request, reply *ops.Reply) {
 	s.publish(r, message, err)
 }
 
-// done counts and logs an answered request.
 func (s *Service) done(r *request, reply *ops.Reply) {
 	r.count.done(r.arrived)
 	if reply.Code >= http.StatusBadRequest {

@@ -24,14 +24,12 @@ const (
 	floodMessages = pendingMessages / 4
 )
 
-// endpoint is one subject of the service.
 type endpoint struct {
 	subject string
 	room    *room
 	op      *ops.Operation // nil for cancellations, which cancelBorrow serves
 }
 
-// name returns the name of the endpoint in INFO and STATS.
 func (e endpoint) name() string { return subjects.Name(e.subject) }
 
 // queue returns the queue group, in which one gateway receives each request. All gateways
@@ -43,7 +41,6 @@ func (e endpoint) queue() string {
 	return subjects.Service
 }
 
-// endpoints returns all endpoints, sorted by name.
 func (s *Service) endpoints() []endpoint {
 	all := []endpoint{{subject: subjects.Cancel}}
 	add := func(waiting, others *room, operations ...*ops.Operation) {
@@ -136,7 +133,6 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 	}
 }
 
-// begin counts a task. It returns false if the service is closed.
 func (s *Service) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

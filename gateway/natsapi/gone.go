@@ -48,7 +48,6 @@ func (s *Service) skipGone(line string) {
 	}
 }
 
-// ask returns the first requests of a line that are not being asked about.
 func (r *requests) ask(line string) (first []*openRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +60,6 @@ func (r *requests) ask(line string) (first []*openRequest) {
 	return first
 }
 
-// remains notes that the client of a request is there.
 func (r *requests) remains(w *openRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -237,7 +237,6 @@ func (s *Service) drain() (err error) {
 	return err
 }
 
-// stop ends everything that is running.
 func (s *Service) stop() {
 	s.cancel()
 	s.watching.Wait()

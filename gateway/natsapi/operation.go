@@ -8,7 +8,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// perform answers a request for its operation.
 func (s *Service) perform(r *request) {
 	if (r.op.Grants || r.op == ops.CreateSession) && r.reply == "" {
 		return // the client could not learn of a grant or a session, nor end it
@@ -101,7 +100,6 @@ func (s *Service) deliverGrant(r *request, waiting *openRequest, grant *ops.Call
 	}
 }
 
-// takeBack takes back a grant that the client did not receive.
 func (s *Service) takeBack(grant *ops.Call) {
 	s.logTakenBack(s.ops.TakeBack(context.WithoutCancel(s.ctx), grant))
 }

@@ -65,7 +65,6 @@ type addresses struct {
 	last    atomic.Pointer[matcher] // what the last look has found
 }
 
-// matcher returns the connections that are subscribed to a subject.
 type matcher = func(subject string) (connections []uint64)
 
 // of returns the addresses and ports of the connections that are subscribed to a reply subject,

@@ -29,7 +29,6 @@ type requests struct {
 	granted recent[*ops.Call]
 }
 
-// openRequest is one of them.
 type openRequest struct {
 	of        *requests
 	name      string // "" for a request that cannot be cancelled

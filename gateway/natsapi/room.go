@@ -48,7 +48,6 @@ func (p *place) aim(target string) bool {
 	return true
 }
 
-// leave frees the place.
 func (p *place) leave() {
 	p.room.clients.Leave(p.client)
 	if p.target != "" {

@@ -33,7 +33,6 @@ func newCounters(endpoints []endpoint) counters {
 	return c
 }
 
-// done counts an answer.
 func (c *counter) done(arrived time.Time) {
 	c.answered.Add(1)
 	c.spent.Add(int64(time.Since(arrived)))

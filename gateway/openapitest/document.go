@@ -13,7 +13,6 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
-// contract is the parsed document.
 type contract struct {
 	doc      *openapi3.T
 	router   routers.Router

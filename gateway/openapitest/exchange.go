@@ -27,7 +27,6 @@ func init() {
 	}
 }
 
-// exchange is a request and its answer.
 type exchange struct {
 	request     *http.Request
 	requestBody []byte

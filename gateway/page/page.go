@@ -100,7 +100,6 @@ func (d *Dialect) send(w http.ResponseWriter, r *http.Request, name string) {
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 }
 
-// state is the answer of Path.
 type state struct {
 	Version      string  `json:"version"`
 	UI           string  `json:"ui"` // "read" or "admin"

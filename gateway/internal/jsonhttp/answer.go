@@ -13,7 +13,6 @@ import (
 // answerTimeout bounds the time in which a client must read an answer.
 const answerTimeout = 10 * time.Second
 
-// typeJSON is the value of a header, allocated once.
 var typeJSON = []string{"application/json"}
 
 // LimitAnswerTime sets the deadline of the answer, which is about to be written. The
@@ -33,7 +32,6 @@ func Answer(w http.ResponseWriter, code int, v any) error {
 	return Send(w, code, body)
 }
 
-// Send is like Answer, with an encoded body.
 func Send(w http.ResponseWriter, code int, body []byte) error {
 	header := w.Header()
 	header["Content-Type"] = typeJSON
@@ -53,12 +51,10 @@ func send(w http.ResponseWriter, code int, body []byte) error {
 	return http.NewResponseController(w).Flush()
 }
 
-// Refuse answers with a status other than success.
 func Refuse(w http.ResponseWriter, status wire.Status) {
 	_ = Reply(w, &ops.Reply{Status: status, Body: status.Failure()})
 }
 
-// Reply sends a reply.
 func Reply(w http.ResponseWriter, reply *ops.Reply) error {
 	reply.Headers(w.Header().Set)
 	if body, encoded := reply.Body.(json.RawMessage); encoded {

@@ -9,7 +9,6 @@ import (
 
 type connKey struct{}
 
-// conn is a connection of the kernel's.
 type conn struct {
 	net.Conn
 	raw syscall.RawConn // nil if there is none
@@ -47,7 +46,6 @@ func HungUp(r *http.Request) bool {
 	return closed || err != nil // an error: closed by this process
 }
 
-// socket returns the connection below layers such as TLS.
 func socket(layered net.Conn) (c conn) {
 	for {
 		layer, ok := layered.(interface{ NetConn() net.Conn })

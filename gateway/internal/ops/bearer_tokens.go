@@ -84,7 +84,6 @@ func (t *Tokens) NameOf(authorization string) string {
 	return ""
 }
 
-// Required reports whether clients must send a token.
 func (t *Tokens) Required() bool {
 	_, required := t.find("")
 	return required
@@ -95,7 +94,6 @@ func (t *Tokens) Required() bool {
 // request.
 func (t *Tokens) Accept(authorization string) bool { return t.Access(authorization) == wire.AccessFull }
 
-// Access returns what a request with the given value of the Authorization header may do.
 func (t *Tokens) Access(authorization string) wire.Access {
 	switch found, required := t.find(authorization); {
 	case !required, found != nil && !found.ReadOnly:
@@ -106,7 +104,6 @@ func (t *Tokens) Access(authorization string) wire.Access {
 	return wire.AccessNone
 }
 
-// bearerToken returns the token of "Bearer <token>", or "".
 func bearerToken(authorization string) string {
 	scheme, token, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "Bearer") {

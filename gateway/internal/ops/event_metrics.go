@@ -33,7 +33,6 @@ const (
 	outcomeRegistered
 )
 
-// eventVectors are the metrics of the outcomes of calls, by API.
 type eventVectors struct {
 	prometheus.Collector // of all of them, which makes a Lending a Collector
 
@@ -42,7 +41,6 @@ type eventVectors struct {
 	waits  *prometheus.HistogramVec
 }
 
-// eventCounters are the names and help texts of the counters, by outcome.
 var eventCounters = [...]prometheus.CounterOpts{
 	outcomeGranted:    {Name: "kvslots_grants_total", Help: "Leases granted: of pools, locks and semaphores."},
 	outcomeRefused:    {Name: "kvslots_refusals_total", Help: "Borrows that would not wait and found no free slot."},

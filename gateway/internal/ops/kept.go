@@ -14,7 +14,6 @@ import (
 // another cause would take ten allocations more.
 type keptContext struct{ context.Context }
 
-// Err implements context.Context.
 func (k keptContext) Err() error {
 	why := context.Cause(k.Context)
 	if why != nil && !errors.Is(why, ErrWithdrawn) && !errors.Is(why, wire.ErrDraining) {

@@ -77,7 +77,6 @@ func (l *Lending) UntilStop(ctx context.Context) (until context.Context, end fun
 	}
 }
 
-// Open returns the number of borrows that have begun and not ended.
 func (l *Lending) Open() int { return int(l.borrows.Load()) }
 
 // Stop cancels all open borrows and those to come, and the contexts of UntilStop.

@@ -26,7 +26,6 @@ type Limiter[Client comparable] struct {
 // Verdict is whether a Limiter refuses something, and by which limit.
 type Verdict int
 
-// The values of Verdict.
 const (
 	Within Verdict = iota
 	BeyondTotal
@@ -59,7 +58,6 @@ func (l *Limiter[Client]) isCounted(client Client) bool {
 	return l.limits.PerIP > 0 && client != *new(Client)
 }
 
-// Leave ends the count of something.
 func (l *Limiter[Client]) Leave(client Client) {
 	l.LeaveTotal()
 	l.LeaveIP(client)
@@ -82,7 +80,6 @@ func (l *Limiter[Client]) LeaveIP(client Client) {
 	}
 }
 
-// Open returns how many have entered and not left.
 func (l *Limiter[Client]) Open() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -47,7 +47,6 @@ type SessionTimes struct {
 	MaxIdleTimeout time.Duration
 }
 
-// Operation is an operation that a client can request.
 type Operation struct {
 	wire.Route
 
@@ -63,7 +62,6 @@ type Operation struct {
 	perform              step
 }
 
-// step calls the store and records the outcome in the call.
 type step func(ctx context.Context, s *Service, call *Call) error
 
 // Waits reports whether calls may wait, in a line or for another call of their session.
@@ -113,7 +111,6 @@ func (s *Service) TakeBack(ctx context.Context, call *Call) error {
 	return s.Withdraw(ctx, call)
 }
 
-// Withdraw takes back a grant that the client does not want, unless it has ended already.
 func (s *Service) Withdraw(ctx context.Context, call *Call) error { return s.end(ctx, call, call.undo) }
 
 func (s *Service) end(ctx context.Context, call *Call, by step) error {

@@ -23,7 +23,6 @@ type Reply struct {
 	Body        any    // is encoded as JSON, unless it is a json.RawMessage; nil if it is empty
 }
 
-// Reply returns the answer to a call without an error.
 func (s *Service) Reply(c *Call) Reply {
 	if reply, ok := c.Answer.(*Reply); ok {
 		return *reply
@@ -38,7 +37,6 @@ func (s *Service) Reply(c *Call) Reply {
 	return reply
 }
 
-// granted returns the value of wire.WaitHeader for a call, or "".
 func (s *Service) granted(c *Call) string {
 	if !c.Grants || c.Wait == 0 {
 		return ""
@@ -53,7 +51,6 @@ func (s *Service) RefuseCall(err error, call *Call) *Reply {
 	return reply
 }
 
-// placeOf returns the place in line of a caller that was granted nothing, or 0.
 func placeOf(err error) int {
 	if refused, ok := errors.AsType[*kvslots.NoSlotError](err); ok {
 		return refused.Place

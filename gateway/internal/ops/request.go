@@ -17,7 +17,6 @@ type Request interface {
 	// step may take some milliseconds.
 	Origins() iter.Seq[string]
 
-	// Trace returns the ids of the request.
 	Trace() Trace
 
 	// HungUp reports whether the client has certainly gone. It may take some milliseconds.

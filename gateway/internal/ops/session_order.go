@@ -47,7 +47,6 @@ func (t *Turns) Take(ctx context.Context, session, key string) (done func(), err
 	return leave, nil
 }
 
-// join adds a request to its line.
 func (t *Turns) join(session, key string) *turnLine {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -117,7 +117,6 @@ func (c *confirmations) end(subject string, waiting *unconfirmed) Outcome {
 	return <-waiting.result
 }
 
-// take removes an open grant. It returns nil if the grant is closed.
 func (c *confirmations) take(subject string) *unconfirmed {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,6 @@ import (
 // one that waited in line. Even a busy machine takes less.
 const quickGrant = time.Second
 
-// Outcome is the outcome of sending an answer.
 type Outcome int
 
 const (
@@ -23,7 +22,6 @@ const (
 	Unheard                // no client was subscribed or confirmed, or nothing was sent
 )
 
-// Config configures a Sender.
 type Config struct {
 	// ReplyPrefixes are prefixes of reply subjects that are allowed beside those of every
 	// client. CheckReplyPrefix must accept them.
@@ -61,7 +59,6 @@ func Start(nc *nats.Conn, cfg Config) (s *Sender, err error) {
 	return s, nil
 }
 
-// Close ends the subscriptions.
 func (s *Sender) Close() {
 	s.confirmations.close()
 	s.deliveries.close()

@@ -44,7 +44,6 @@ func newKeys() (*keys, error) {
 	return k, nil
 }
 
-// nkeyOf returns the nkey of a key pair, or err.
 func nkeyOf(pair nkeys.KeyPair, err error) (nkey, error) {
 	if err != nil {
 		return nkey{}, err

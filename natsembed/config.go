@@ -147,7 +147,6 @@ func (c Config) validateAuth() error {
 	return nil
 }
 
-// asksForSecret reports whether clients need a password, a token or an nkey.
 func (c Config) asksForSecret() bool { return c.User != "" || c.Token != "" || len(c.Nkeys) > 0 }
 
 // authenticates reports whether clients must authenticate. TLS without client

@@ -30,7 +30,6 @@ type Functions struct {
 	ReplyTime time.Duration
 }
 
-// validateFunctions validates c.Functions. Errors contain no password.
 func (c Config) validateFunctions() error {
 	f := c.Functions
 	switch {
@@ -90,7 +89,6 @@ func (a *authenticator) function(given *server.ClientOpts, key string) (user *se
 	return &server.User{Account: a.clients, Permissions: f.allow(nothing)}, true
 }
 
-// allow adds the permissions to serve functions to p.
 func (f Functions) allow(p *server.Permissions) *server.Permissions {
 	p.Subscribe.Allow = append(p.Subscribe.Allow, f.Prefix+".>")
 	expires := cmp.Or(f.ReplyTime, server.DEFAULT_ALLOW_RESPONSE_EXPIRATION)
@@ -98,7 +96,6 @@ func (f Functions) allow(p *server.Permissions) *server.Permissions {
 	return p
 }
 
-// functionsAreOpen reports whether every client may serve functions.
 func (c Config) functionsAreOpen() bool {
 	return c.Functions.Prefix != "" && !c.Functions.asksForSecret() && !c.authenticates()
 }

@@ -89,7 +89,6 @@ func disabled(nats *server.Server) error {
 	return nil
 }
 
-// errDisabled is returned when nats-server has disabled JetStream.
 var errDisabled = fmt.Errorf("JetStream was disabled after a failed write: %w", fs.ErrPermission)
 
 // restart stops nats-server after a write error that may pass, and starts a new one as

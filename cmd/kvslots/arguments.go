@@ -11,7 +11,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// poolHelp is part of the help of every command that takes a pool.
 const poolHelp = `The pool's UUID is its only credential, and other users of the machine can see command lines. So <pool> may also be
 @FILE, a file that contains the UUID (@- is standard input). Without <pool> the command takes it from KVSLOTS_POOL.`
 
@@ -35,7 +34,6 @@ func arguments(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// leaseArguments are the names of the arguments of commands about a lease.
 var leaseArguments = []string{"[<pool>]", "<lease>"}
 
 // poolAndLease returns the arguments for the pool and for the lease. An argument alone is the

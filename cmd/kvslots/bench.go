@@ -23,7 +23,6 @@ bucket.
 
 Progress goes to standard error, the table to standard output.`
 
-// benchCommand is described in bench/README.md.
 func benchCommand(env settings.Environment) *cobra.Command {
 	var cfg bench.Config
 	var asJSON bool
@@ -65,7 +64,6 @@ func benchCommand(env settings.Environment) *cobra.Command {
 	return command
 }
 
-// runBench measures and prints the report, even after an interruption.
 func runBench(ctx context.Context, cfg bench.Config, stdout io.Writer, asJSON bool) error {
 	ctx, release := untilSignal(ctx)
 	defer release()

@@ -18,7 +18,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/client/natsclient"
 )
 
-// measuredServer returns the gateway at --server.
 func measuredServer(ctx context.Context, at settings.Gateway) (*bench.Gateway, error) {
 	config, err := at.TLS.Config()
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 )
 
-// leaseTerms are the ttl of a lease, the longest wait for it, and its label.
 type leaseTerms struct {
 	ttl, wait time.Duration
 	label     string // see kvslots.WithLabel
@@ -80,7 +79,6 @@ func borrowCommand(env settings.Environment) *cobra.Command {
 	return command
 }
 
-// String returns the lease as assignments for a shell.
 func (l leaseAnswer) String() string {
 	return fmt.Sprintf("%s\nKVSLOTS_EXPIRES_IN=%d", strings.Join(l.environment(), "\n"), l.ExpiresIn)
 }

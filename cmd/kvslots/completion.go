@@ -38,7 +38,6 @@ func completionCommand() *cobra.Command {
 	}
 }
 
-// completionTime is how long a shell waits for a gateway.
 const completionTime = 2 * time.Second
 
 // hexadecimal matches what may be a part of a secret id, which is not sent to the gateway.

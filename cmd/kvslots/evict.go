@@ -54,7 +54,6 @@ func (t *target) otherHolder(ctx context.Context, position int) error {
 	return fmt.Errorf("nothing has ended: there is another lease by now, of %s", leaseText(&detail.Holders[0]))
 }
 
-// leaseText returns a lease as operators know it.
 func leaseText(h *kvslots.HolderStats) string {
 	text := fmt.Sprintf("position %d, fence %d, held for %s", h.Position, h.Fence, age(h.Age))
 	if h.Label != "" {

@@ -43,7 +43,6 @@ kvslots serve --nats-url nats://a:4222,nats://b:4222,nats://c:4222 --replicas 3`
 	"completion":    `source <(kvslots completion bash)`,
 }
 
-// addExamples sets the examples of a command and of those below it.
 func addExamples(command *cobra.Command) {
 	lines := examples[strings.TrimPrefix(command.CommandPath(), "kvslots ")]
 	if lines != "" {

@@ -14,7 +14,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Exit codes; scripts depend on them.
 const (
 	exitDone   = 0
 	exitFailed = 1
@@ -23,7 +22,6 @@ const (
 	exitLost   = underlease.ExitLost // 124: run ended the command because its lease was ending
 )
 
-// takers are the commands that take something, and runners those that run a command under it.
 var takers, runners = []string{"borrow", "run", "lock", "sem"}, []string{"run", "lock", "sem"}
 
 // exitStatuses is for the man pages: what an exit code means, and of which commands, or of all.
@@ -52,7 +50,6 @@ const (
 	exitSettings  = 78 // a file that a setting names cannot be read
 )
 
-// codeOf returns the exit code of an error of a command that takes something.
 func codeOf(err error) int {
 	refused, _ := errors.AsType[*wire.Refusal](err)
 	switch {

@@ -42,7 +42,6 @@ func (l *lender) explain(err error) error {
 	return err
 }
 
-// overNATS reports whether requests are sent over NATS.
 func (l *lender) overNATS() bool { return l.at.NATS.URL != "" }
 
 // hintAt returns what may be wrong if a gateway refuses a request so.
@@ -68,7 +67,6 @@ func (l *lender) hintAt(refused *wire.Refusal) string {
 	return ""
 }
 
-// pathHint returns what is wrong if --server has a path, and a gateway does not know it.
 func (l *lender) pathHint() string {
 	if !l.at.HasPath() {
 		return ""
@@ -76,7 +74,6 @@ func (l *lender) pathHint() string {
 	return "; --server must be " + l.at.Shown() + ", without a path such as /l"
 }
 
-// unansweredHint returns what may be wrong if a server did not answer over HTTP.
 func unansweredHint(err error) string {
 	_, unknown := errors.AsType[*net.DNSError](err)
 	refused := func(known error) bool { return errors.Is(err, known) }

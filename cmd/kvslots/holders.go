@@ -32,7 +32,6 @@ func holdersCommand(env settings.Environment) *cobra.Command {
 		})
 }
 
-// holders reads up to limit leases of a pool, or all of them if it is 0.
 func (l *lender) holders(ctx context.Context, pool kvslots.PoolRef, limit int) (all kvslots.PoolDetail, err error) {
 	for page := (kvslots.DetailPage{}); ; {
 		listed := all.Holders
@@ -47,7 +46,6 @@ func (l *lender) holders(ctx context.Context, pool kvslots.PoolRef, limit int) (
 	}
 }
 
-// poolHead returns what a pool is, in lines.
 func poolHead(d *kvslots.PoolDetail) string {
 	p := wire.NewPoolInfo(&d.PoolStats)
 	head := strings.TrimSpace(p.Type+" "+p.Hash+" "+legible(p.Key+p.Name)) + "\n" + poolAnswer(wire.NewPool([16]byte{}, d.State)).String()

@@ -25,7 +25,6 @@ func inspectCommand(env settings.Environment) *cobra.Command {
 		})
 }
 
-// inspection is the body of an answer to an inspection in the Library API.
 type inspection wire.Inspection
 
 func (i inspection) String() string {
@@ -42,7 +41,6 @@ func (i inspection) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// withReason adds the reason of an operator to a text, if there is one.
 func withReason(text, reason string) string {
 	if reason == "" {
 		return text

@@ -25,7 +25,6 @@ type limitSubcommand struct {
 const limitHelp = "Limits are in a NATS bucket of their own, separate from the pools, and are shared with the Ruby workers of\n" +
 	"Cosmo::Job::Limit. They need no gateway, only a NATS with JetStream."
 
-// requestTimeout bounds a request to NATS.
 const requestTimeout = 10 * time.Second
 
 func limitCommand(env settings.Environment) *cobra.Command {
@@ -110,7 +109,6 @@ type limitAnswer struct {
 
 func answerOf(slot cosmo.Slot) limitAnswer { return limitAnswer{slot.Key, slot.Number, slot.Revision} }
 
-// limitUse holds the flags of an acquisition.
 type limitUse struct {
 	jid      string
 	limit    int

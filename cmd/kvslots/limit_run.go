@@ -69,7 +69,6 @@ func defaultJobID() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// limitSlot is a slot of a limit under which a command runs.
 type limitSlot struct {
 	*limitSubcommand
 	limitUse

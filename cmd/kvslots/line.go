@@ -28,7 +28,6 @@ func lineCommand(env settings.Environment) *cobra.Command {
 		})
 }
 
-// line reads up to limit places in line, or all of them if it is 0.
 func (l *lender) line(ctx context.Context, pool kvslots.PoolRef, limit int) (all kvslots.PoolDetail, err error) {
 	for page := (kvslots.DetailPage{}); ; {
 		listed := all.Waiters
@@ -45,7 +44,6 @@ func (l *lender) line(ctx context.Context, pool kvslots.PoolRef, limit int) (all
 	}
 }
 
-// waiterRows returns the rows of a table, with its head.
 func waiterRows(d *kvslots.PoolDetail) [][]string {
 	rows := [][]string{{"PLACE", "WAITED", "LABEL"}}
 	for _, w := range d.Waiters {

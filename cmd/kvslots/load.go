@@ -12,7 +12,6 @@ import (
 
 const unknownVariables = "no flag has these environment variables, which are ignored"
 
-// load loads the settings of a client command.
 func load(command *cobra.Command, env settings.Environment, of settings.Group) error {
 	warnOfUnknown(command, env)
 	err := settings.Load(command, env, of)

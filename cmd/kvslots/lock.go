@@ -118,7 +118,6 @@ func (l *lender) taken(names []string, err error) error {
 	return err
 }
 
-// silent wraps an error without its text.
 type silent struct{ error }
 
 func (silent) Error() string { return "" }

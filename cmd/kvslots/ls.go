@@ -14,7 +14,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// listing are the flags that select pools.
 type listing struct {
 	sort  string
 	query kvslots.PoolQuery
@@ -29,7 +28,6 @@ func (l *listing) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&l.query.Waiting, "contended", false, "list only pools with borrowers in line")
 }
 
-// defaultListed is the default of --limit.
 const defaultListed = 100
 
 func addLimit(flags *pflag.FlagSet, limit *int) {
@@ -72,7 +70,6 @@ func lsCommand(env settings.Environment) *cobra.Command {
 		})
 }
 
-// list prints the pools that l selects.
 func (o *operatorCommand) list(ctx context.Context, from *lender, l *listing) error {
 	l.load()
 	pools, next, err := from.pools(ctx, l.query, l.limit)
@@ -93,7 +90,6 @@ func (o *operatorCommand) reportPart(body any, text string, more bool) error {
 	return nil
 }
 
-// pools returns up to limit pools, or all of them if it is 0. next is not "" if there are more.
 func (l *lender) pools(ctx context.Context, q kvslots.PoolQuery, limit int) (all []kvslots.PoolStats, next string, err error) {
 	for {
 		q.Max = pageSize(limit, len(all))
@@ -105,7 +101,6 @@ func (l *lender) pools(ctx context.Context, q kvslots.PoolQuery, limit int) (all
 	}
 }
 
-// pageSize returns how many to ask a gateway for, after it has listed some.
 func pageSize(limit, listed int) int {
 	if limit == 0 {
 		return kvslots.MaxPoolsRead

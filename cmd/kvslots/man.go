@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// manCommand is for packagers: "make man" calls it.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man <directory>",
@@ -34,7 +33,6 @@ func manCommand() *cobra.Command {
 	}
 }
 
-// writeShare writes what packages put below /usr/share.
 func writeShare(root *cobra.Command, dir string, header *doc.GenManHeader) error {
 	var found []error
 	write := func(path string, generate func(path string) error) {
@@ -54,7 +52,6 @@ func writeShare(root *cobra.Command, dir string, header *doc.GenManHeader) error
 	return errors.Join(found...)
 }
 
-// writeManual writes the page of a command, and those of the commands below it.
 func writeManual(command *cobra.Command, header doc.GenManHeader, write func(path string, generate func(path string) error)) {
 	if command.Hidden {
 		return

@@ -52,7 +52,6 @@ func parsePosition(text string) (int, error) {
 	return position, nil
 }
 
-// takeOut takes a position or the whole pool out of service, and prints the pool's state.
 func (t *target) takeOut(ctx context.Context, out kvslots.OutOfService) error {
 	if err := checkText("reason", out.Reason); err != nil {
 		return err
@@ -61,7 +60,6 @@ func (t *target) takeOut(ctx context.Context, out kvslots.OutOfService) error {
 	return t.changed(ctx, state, err)
 }
 
-// putBack is the reverse of takeOut.
 func (t *target) putBack(ctx context.Context, position int) error {
 	state, err := t.from.PutBack(ctx, t.pool, position)
 	return t.changed(ctx, state, err)

@@ -14,7 +14,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// poolCommand is a command that sends requests about a pool to a gateway.
 type poolCommand struct {
 	*cobra.Command
 	at   settings.Gateway
@@ -79,7 +78,6 @@ func (p *poolCommand) with(args []string, do func(from *lender, pool uuid.UUID) 
 	return do(from, pool)
 }
 
-// answer prints a result, or fails with err.
 func (p *poolCommand) answer(err error, body fmt.Stringer) error {
 	if err != nil {
 		return coded(err)

@@ -10,7 +10,6 @@ import (
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
 )
 
-// member is one of several.
 type member interface {
 	holding
 	order() string // defines one order of all slots, and one of all names
@@ -88,7 +87,6 @@ func (s *several) borrowAll(ctx context.Context) error {
 	return context.Cause(s.kept)
 }
 
-// Return returns those that were borrowed.
 func (s *several) Return(ctx context.Context) error {
 	s.lose(nil)
 	var failed []error
@@ -98,7 +96,6 @@ func (s *several) Return(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// earliest returns the lease that ends first.
 func (s *several) earliest() underlease.Lease {
 	return slices.MinFunc(s.leases, func(a, b underlease.Lease) int { return int(a.Left() - b.Left()) })
 }

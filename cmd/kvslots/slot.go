@@ -64,7 +64,6 @@ func (s *slot) Borrow(ctx context.Context) (underlease.Lease, error) {
 	return s.lease, nil
 }
 
-// Return tries to return the lease until it has ended.
 func (s *slot) Return(ctx context.Context) error {
 	ctx, cancel := whileHeld(ctx, s.lease)
 	defer cancel()

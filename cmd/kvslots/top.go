@@ -79,7 +79,6 @@ func runTop(ctx context.Context, m *top, options ...tea.ProgramOption) error {
 	return err
 }
 
-// topReader is what top reads: a lender.
 type topReader interface {
 	pools(ctx context.Context, q kvslots.PoolQuery, limit int) (all []kvslots.PoolStats, next string, err error)
 	read(ctx context.Context, pool kvslots.PoolRef, page kvslots.DetailPage) (kvslots.PoolDetail, error)
@@ -88,7 +87,6 @@ type topReader interface {
 // maxShown bounds the pools, leases and places that top reads.
 const maxShown = 1000
 
-// topRead is the result of a reading.
 type topRead struct {
 	number int // of the reading; older than the last one that was begun: out of date
 	pools  []kvslots.PoolStats
@@ -103,7 +101,6 @@ type topChanged bool
 // topDue says that the next reading is due, after the one with this number.
 type topDue int
 
-// begin returns the command that reads what is shown, and cancels a reading that runs.
 func (m *top) begin(ctx context.Context) tea.Cmd {
 	if m.cancel != nil {
 		m.cancel()

@@ -41,10 +41,8 @@ type top struct {
 	width, height int
 }
 
-// Init implements tea.Model. runTop has taken a first reading.
 func (m *top) Init() tea.Cmd { return m.later() }
 
-// Update implements tea.Model.
 func (m *top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -130,7 +128,6 @@ func (m *top) pressed(key string) tea.Cmd {
 	return nil
 }
 
-// typed changes the filter by a key: Enter leaves it as it is, Esc removes it.
 func (m *top) typed(msg tea.KeyPressMsg) tea.Cmd {
 	switch key := msg.String(); {
 	case key == "ctrl+c":
@@ -149,7 +146,6 @@ func (m *top) typed(msg tea.KeyPressMsg) tea.Cmd {
 	return m.begin(m.ctx)
 }
 
-// move moves the chosen row, or scrolls what is open.
 func (m *top) move(by int) {
 	if m.open != "" {
 		m.scroll = max(0, min(m.scroll+by, len(m.opened())-m.lines()))
@@ -160,7 +156,6 @@ func (m *top) move(by int) {
 	}
 }
 
-// row returns the index of the chosen row.
 func (m *top) row() int {
 	return max(0, slices.IndexFunc(m.pools, func(p kvslots.PoolStats) bool { return p.Hash == m.chosen }))
 }
@@ -168,7 +163,6 @@ func (m *top) row() int {
 // lines returns how many lines of a table fit between the head and the foot.
 func (m *top) lines() int { return max(1, m.height-len(m.head())-1) }
 
-// View implements tea.Model.
 func (m *top) View() tea.View {
 	lines, foot := m.head(), "up down: choose   Enter: open   s: order   /: filter   c: contended only   q: end"
 	if m.open != "" {
@@ -193,7 +187,6 @@ func (m *top) View() tea.View {
 	return v
 }
 
-// window returns up to n lines from *first on, which it lowers if fewer follow.
 func window(lines []string, first *int, n int) []string {
 	*first = max(0, min(*first, len(lines)-n))
 	return lines[*first:min(*first+n, len(lines))]
@@ -221,7 +214,6 @@ func (m *top) head() []string {
 	return []string{status, strings.Split(table(poolRows(m.pools)), "\n")[0]}
 }
 
-// opened returns the lines of the open row.
 func (m *top) opened() []string {
 	d := m.detail
 	switch {

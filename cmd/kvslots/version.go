@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The linker sets these for a release; see the Makefile.
 var (
 	version = ""
 	commit  = ""
@@ -30,7 +29,6 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// versionName returns the release, or the version in the build information.
 func versionName() string { return buildOf(debug.ReadBuildInfo()).version }
 
 // build is what the program was built from. commit and date are empty if unknown.

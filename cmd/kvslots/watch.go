@@ -18,7 +18,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// watched are the flags of watch.
 type watched struct {
 	every  time.Duration
 	events bool
@@ -60,7 +59,6 @@ func watchCommand(env settings.Environment) *cobra.Command {
 	return command
 }
 
-// watchOthers prints the events of what --key and --all name.
 func (o *operatorCommand) watchOthers(ctx context.Context, w *watched, args []string) error {
 	if len(args) > 0 || w.all && len(w.keys) > 0 {
 		return settings.Usagef("give one of <pool>, --key and --all")
@@ -104,7 +102,6 @@ func (o *operatorCommand) printEvents(ctx context.Context, from *lender, lines i
 	}
 }
 
-// eventLine returns an event as a line for people.
 func eventLine(e *kvslots.Event) string {
 	line := fmt.Sprintf("%s %-13s", e.Time.Local().Format("15:04:05.000"), e.Type)
 	switch {

@@ -27,7 +27,6 @@ const (
 	// and maxEventRetry the longest one after repeated failures.
 	eventRetry, maxEventRetry = time.Second, 15 * time.Second
 
-	// maxEventLine is the maximal length of a line of a stream, in bytes.
 	maxEventLine = 64 << 10
 )
 
@@ -91,7 +90,6 @@ func (x *Watcher) Next(ctx context.Context) ([]kvslots.Event, error) {
 	}
 }
 
-// open opens the stream if there is none.
 func (x *Watcher) open(ctx context.Context) error {
 	for x.body == nil {
 		if !clock.Sleep(ctx, time.Until(x.again)) {

@@ -12,7 +12,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// httpTransport sends requests over HTTP.
 type httpTransport struct {
 	base   string // the URL, without a slash at the end; may contain a password or a pool's id
 	token  string // a secret; "" if there is none

@@ -32,7 +32,6 @@ func DefaultLabel(program string) string {
 	return strings.TrimSpace(string(label[:min(len(label), kvslots.MaxLabel)]))
 }
 
-// ownLabel is the label of this program.
 var ownLabel = sync.OnceValue(func() string { return DefaultLabel(os.Args[0]) })
 
 func (c *Client) labelOr(label string) string {

@@ -21,7 +21,6 @@ type operation struct {
 	fields map[string]any // of the body over NATS
 }
 
-// about returns a request about a pool.
 func about(pool kvslots.PoolRef, route wire.Route) operation {
 	r := operation{
 		Route: route, path: strings.NewReplacer("{hash}", pool.Hash(), "{key}", url.PathEscape(pool.Key())).Replace(route.Path),
@@ -39,13 +38,11 @@ func about(pool kvslots.PoolRef, route wire.Route) operation {
 	return r
 }
 
-// ask sets a parameter of the query.
 func (r *operation) ask(field string, value any) {
 	r.query.Set(field, fmt.Sprint(value))
 	r.fields[field] = value
 }
 
-// at sets the position.
 func (r *operation) at(position int) {
 	r.path = strings.Replace(r.path, "{position}", strconv.Itoa(position), 1)
 	r.fields["position"] = position

@@ -17,7 +17,6 @@ var _ kvslots.Operator = (*Client)(nil)
 // PoolRef does; gateways with a token require it for a hash, for ReadPools, and for changes of a
 // lock or a semaphore.
 
-// maxRead is the most leases, and places, that a gateway lists in one answer.
 const maxRead = 1000
 
 // ReadPool is like Store.ReadPool, but lists no more than 1,000 leases and 1,000 places; over NATS

@@ -40,7 +40,6 @@ func (c *Client) ask(ctx context.Context, r request, into any) error {
 	return c.send(ctx, r, cmp.Or(c.timeout, kvslots.ReturnTimeout), func(a answer) error { return a.Decode(into) })
 }
 
-// empty is the body of an answer that has none.
 var empty = []byte("{}")
 
 // waited returns for how long the gateway says that the request waited, which was sent at a time of package

@@ -14,7 +14,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// connectTimeout bounds an attempt to connect to a server over HTTP.
 const connectTimeout = 5 * time.Second
 
 // servers sends each request to several servers in turn, until one answers. It begins with

@@ -107,7 +107,6 @@ func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource
 	return g, g.Token != "", err
 }
 
-// grantRequest returns the body of a request for a lock or a semaphore, its request key, and its wait.
 func grantRequest(session string, r kvslots.Resource, opts []kvslots.Option) (body wire.Request, key string, wait time.Duration, err error) {
 	var o kvslots.Options
 	if err := o.Apply(opts); err != nil {
@@ -177,7 +176,6 @@ func (c *Client) grant(ctx context.Context, r kvslots.Resource, ask request) (g 
 	return g, nil
 }
 
-// readGrant decodes the answer to a request for a grant.
 func readGrant(body []byte) (kvslots.Grant, error) {
 	var answer wire.Grant
 	if json.Unmarshal(body, &answer) != nil {

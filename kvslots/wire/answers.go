@@ -78,7 +78,6 @@ func NewSession(id string, idle time.Duration) Session {
 	return Session{ID: id, IdleTimeout: int64(idle / time.Second)}
 }
 
-// Values of Grant.Status and NotGranted.Status.
 const (
 	GrantOK       = "ok"
 	GrantAcquired = "acquired" // by an enqueue

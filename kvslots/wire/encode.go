@@ -23,7 +23,6 @@ var encoders = sync.Pool{New: func() any {
 	return e
 }}
 
-// maxEncoder is the size of the buffer of an encoder that is kept, in bytes.
 const maxEncoder = 16 << 10
 
 // Encode returns v as JSON without escapes for HTML, which make a character six times as long.

@@ -15,7 +15,6 @@ const (
 	PoolEventsPath = "/l/{id}/events"
 )
 
-// The parameters of EventsPath and PoolEventsPath in the query.
 const (
 	EventPool = "pool" // a pool's hash; only of EventsPath; may be repeated
 	EventKey  = "key"  // the name of a lock or a semaphore; only of EventsPath; may be repeated
@@ -49,7 +48,6 @@ type Event struct {
 	Held     *float64 `json:"held_s,omitempty"`
 }
 
-// Values of Event.Kind.
 const (
 	EventOfPool      = "pool"
 	EventOfLock      = "lock"

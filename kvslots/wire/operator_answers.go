@@ -6,7 +6,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// Values of PoolInfo.Type.
 const (
 	TypePool      = "pool"
 	TypeLock      = "lock"

@@ -59,7 +59,6 @@ func (s *plainScanner) skip(c byte) bool {
 
 func (s *plainScanner) blanks() { s.rest = bytes.TrimLeft(s.rest, " \t\n\r") }
 
-// end returns the object if only white space follows it, or nil.
 func (s *plainScanner) end(fields object) object {
 	s.blanks()
 	if len(s.rest) > 0 {

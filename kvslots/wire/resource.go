@@ -50,8 +50,6 @@ func (f Fields) Session() (string, error) {
 	return session, err
 }
 
-// sessionMissing returns the error for a request without the id of a session in the given
-// field or header.
 func sessionMissing(field string) error { return rangeError(field, "the id of a session") }
 
 // Key removes and returns the field "key" of a request over NATS. Over HTTP the path

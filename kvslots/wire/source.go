@@ -52,7 +52,6 @@ func (s *Source) ReadBody() ([]byte, error) {
 	return body, nil
 }
 
-// target is what requests are about.
 type target uint8
 
 const (
@@ -140,7 +139,6 @@ func one(values []string) (value string, ok bool) {
 	return values[0], values[0] != ""
 }
 
-// requestKey returns the request key, or "".
 func (s *Source) requestKey(required bool) (string, error) {
 	var values []string
 	if s.Header != nil {

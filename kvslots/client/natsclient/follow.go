@@ -17,7 +17,6 @@ const (
 	// time, and followGrace, nothing is followed if the gateway has died.
 	followFor = 20 * time.Second
 
-	// followGrace is how long a gateway may take to answer after that time.
 	followGrace = 5 * time.Second
 
 	// firstUnfollowed is the longest first pause after a request without success. Each further
@@ -26,7 +25,6 @@ const (
 	longestUnfollowed = time.Minute
 )
 
-// Follow sends requests until one tells of the end.
 func (n *overNATS) Follow(ctx context.Context, r transport.Request) error {
 	nc, err := n.connected(ctx)
 	if err != nil {

@@ -21,7 +21,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// overNATS sends requests over NATS, to any gateway.
 type overNATS struct {
 	connect func() (*nats.Conn, error) // makes nc, which close closes; nil: nc was given
 	token   string                     // a secret; "" if there is none
@@ -70,7 +69,6 @@ func (n *overNATS) connected(ctx context.Context) (*nats.Conn, error) {
 	return n.nc, n.failed
 }
 
-// try makes one attempt to connect.
 func (n *overNATS) try(attempt chan struct{}) {
 	nc, err := n.connect()
 	n.mu.Lock()
@@ -181,7 +179,6 @@ func whyDisconnected(nc *nats.Conn) error {
 	return errDisconnected
 }
 
-// waiting is a request that waits for its answer.
 type waiting struct {
 	connection uint64 // how often the connection was made again before it
 	end        context.CancelCauseFunc
@@ -228,7 +225,6 @@ func (n *overNATS) watch(nc *nats.Conn, changes <-chan nats.Status) {
 	}
 }
 
-// replyError returns the error that a reply contains, or nil.
 func replyError(reply *nats.Msg) error {
 	code := reply.Header.Get(micro.ErrorCodeHeader)
 	if code == "" {

@@ -1,6 +1,5 @@
 package promisestest
 
-// call is a line for a driver: see the package comment.
 type call struct {
 	URL    string  `json:"url"`
 	Do     string  `json:"do"`
@@ -13,7 +12,6 @@ type call struct {
 	Pairs  int     `json:"pairs"`
 }
 
-// outcome is a line of a driver.
 type outcome struct {
 	Outcome  string  `json:"outcome"`
 	Took     float64 `json:"took"`
@@ -43,7 +41,6 @@ const (
 	granted, taken, unavailable, foreign, canceled = "granted", "taken", "unavailable", "foreign", "canceled"
 )
 
-// The ends of paths.
 const (
 	toBorrow, toReturn     = "/borrow", "/return"
 	toSessions, endSession = "/v1/sessions", "DELETE "

@@ -70,7 +70,6 @@ func Check(t *testing.T, driver *exec.Cmd) {
 	t.Log("\n" + table.String())
 }
 
-// startGateway starts a gateway on a store, and returns its URL.
 func startGateway(t *testing.T) (store *kvslots.Store, url string) {
 	store = kvslotstest.New(t)
 	lending := gateway.NewLending()
@@ -133,7 +132,6 @@ func (p promise) compare(t *testing.T, got outcome) {
 	}
 }
 
-// hold holds the slot of a pool, and the lock, until the test ends.
 func hold(t *testing.T, store *kvslots.Store, pool uuid.UUID) {
 	session, err := kvslots.NewSession(t.Context(), store)
 	if err != nil {

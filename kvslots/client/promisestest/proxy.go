@@ -21,14 +21,12 @@ type fault struct {
 	do    func(x *exchange)
 }
 
-// exchange is a request at the proxy.
 type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	gateway string
 }
 
-// forward sends the request to the gateway, and returns its answer.
 func (x *exchange) forward() (status int, header http.Header, body []byte) {
 	asked, err := http.NewRequestWithContext(x.r.Context(), x.r.Method, x.gateway+x.r.URL.RequestURI(), x.r.Body)
 	if err != nil {
@@ -72,8 +70,6 @@ func (x *exchange) end(reset bool) {
 	}
 	_ = conn.Close()
 }
-
-// What faults do.
 
 func hangs(x *exchange) { <-x.r.Context().Done() }
 
@@ -137,7 +133,6 @@ func says(contentType, body string) func(*exchange) {
 	}
 }
 
-// startProxy starts a proxy with faults in front of a gateway, and returns its URL.
 func startProxy(t *testing.T, gateway string, faults []fault) string {
 	var mu sync.Mutex
 	met := make([]int, len(faults))

@@ -25,7 +25,6 @@ func ResolveSlowly(takes time.Duration) {
 	}}
 }
 
-// answerQuery answers one query, in the format for streams.
 func answerQuery(conn net.Conn, takes time.Duration) error {
 	const header, typeA = 12, 1
 	query := make([]byte, 2)

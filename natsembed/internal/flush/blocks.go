@@ -19,7 +19,6 @@ const maxListings = 1000
 // waits for its locks between a failed flush of its own and the report of the error.
 const reportTime = time.Second
 
-// errChanged is returned when nats-server changed files during a listing.
 var errChanged = errors.New("the blocks changed during a listing")
 
 // blocks are the block files of one stream, as they were last flushed.
@@ -79,7 +78,6 @@ func (s *blocks) flush() error {
 	return nil
 }
 
-// flushOpen flushes the blocks that earlier listings found.
 func (s *blocks) flushOpen() error {
 	for _, b := range s.open {
 		if err := s.flushBlock(b); err != nil {

@@ -33,7 +33,6 @@ func NewDir(path, account string, sync Syncer) *Dir {
 // Streams returns the names of the streams.
 func (d *Dir) Streams() ([]string, error) { return listStreams(d.streams) }
 
-// eachStream calls do with the directory of each stream, until it returns an error.
 func (d *Dir) eachStream(do func(dir string) error) error {
 	names, err := listStreams(d.streams)
 	if err != nil {
@@ -90,7 +89,6 @@ func (d *Dir) checkLinks() (err error) {
 	return nil
 }
 
-// secondName is the second name of the file of checkLinks.
 const secondName = "link"
 
 // checkMeta returns an error for a stream whose writes are not all in its block files

@@ -260,7 +260,6 @@ func (f *Flusher) pass() error {
 	return nil
 }
 
-// flushOpen flushes the blocks that the last listing found.
 func (f *Flusher) flushOpen() error {
 	for name, s := range f.blocks {
 		if err := s.flushOpen(); err != nil {
@@ -270,7 +269,6 @@ func (f *Flusher) flushOpen() error {
 	return nil
 }
 
-// flushAll flushes the named streams, and forgets all others.
 func (f *Flusher) flushAll(names []string) error {
 	found := make(map[string]bool, len(names))
 	for _, name := range names {

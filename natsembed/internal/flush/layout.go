@@ -6,7 +6,6 @@ import (
 	"slices"
 )
 
-// Names of nats-server's directories.
 const (
 	streamsDir = "streams"
 	msgsDir    = "msgs"

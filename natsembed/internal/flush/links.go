@@ -45,7 +45,6 @@ func (l link) compare(m link) int {
 	return cmp.Or(cmp.Compare(len(l.block), len(m.block)), cmp.Compare(l.block, m.block), cmp.Compare(l.order, m.order))
 }
 
-// parseLink parses the name of a link. ok is false for any other name.
 func parseLink(name string) (l link, ok bool) {
 	number, rest, ok := strings.Cut(name, blockSuffix+".")
 	if !ok || !isNumber(number) {
@@ -132,7 +131,6 @@ func putBack(dir string, sync Syncer) error {
 	return dropLinks(dir, sync)
 }
 
-// putBackOne makes block another name of the file kept.
 func putBackOne(from fs.FileInfo, kept, block string) error {
 	to, err := os.Lstat(block)
 	if err == nil && os.SameFile(from, to) {

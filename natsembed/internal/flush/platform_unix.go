@@ -16,7 +16,6 @@ func inode(info os.FileInfo) uint64 {
 	return 0
 }
 
-// sameDevice reports whether two files are on the same file system.
 func sameDevice(a, b string) (bool, error) {
 	var of [2]syscall.Stat_t
 	err := errors.Join(syscall.Stat(a, &of[0]), syscall.Stat(b, &of[1]))

@@ -147,7 +147,6 @@ func (d *Dir) neverFlushed(dir string) (bool, error) {
 	return false, err
 }
 
-// readIfThere returns the content of a file, or nil if the file does not exist.
 func readIfThere(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

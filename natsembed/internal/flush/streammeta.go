@@ -38,7 +38,6 @@ func (m *streamMeta) isValid(info []byte) bool {
 	return json.Unmarshal(info, &config) == nil && config.Name == filepath.Base(m.dir)
 }
 
-// sumOf returns the checksum that nats-server expects in meta.sum.
 func (m *streamMeta) sumOf(info []byte) (string, error) {
 	key := sha256.Sum256([]byte(filepath.Base(m.dir)))
 	hash, err := highwayhash.New64(key[:])

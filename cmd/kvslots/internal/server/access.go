@@ -61,7 +61,6 @@ func (a *access) follow(flag string, of tokenSource) {
 	}))
 }
 
-// tls returns nil without TLS.
 func (a *access) tls() *tls.Config {
 	if a.certs == nil {
 		return nil
@@ -69,7 +68,6 @@ func (a *access) tls() *tls.Config {
 	return a.certs.config()
 }
 
-// fileAge returns the metric of the age of what is in force.
 func (a *access) fileAge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kvslots_file_age_seconds",

@@ -36,7 +36,6 @@ func (c *certificates) load() (changed bool, err error) {
 	return loaded != nil, err
 }
 
-// config returns a configuration that follows the files.
 func (c *certificates) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,

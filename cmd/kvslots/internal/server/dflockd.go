@@ -16,7 +16,6 @@ type dflockdListener struct {
 	served             chan error
 }
 
-// listenDflockd returns nil without an address.
 func listenDflockd(addr string) (*dflockdListener, error) {
 	if addr == "" {
 		return nil, nil
@@ -28,7 +27,6 @@ func listenDflockd(addr string) (*dflockdListener, error) {
 	return &dflockdListener{ln: ln, served: make(chan error, 1)}, nil
 }
 
-// newDflockd makes the server of --tcp-addr.
 func (s *server) newDflockd() {
 	if s.tcp == nil {
 		return
@@ -41,7 +39,6 @@ func (s *server) newDflockd() {
 	s.tcp.Server = dflockdtcp.New(c)
 }
 
-// clients returns the number of clients that have no session, for statistics.
 func (s *server) clients() (n int) {
 	if s.nats.server != nil {
 		n = s.nats.server.Clients().NumClients()
@@ -52,7 +49,6 @@ func (s *server) clients() (n int) {
 	return n
 }
 
-// start begins to serve.
 func (d *dflockdListener) start() {
 	if d == nil {
 		return
@@ -72,7 +68,6 @@ func (d *dflockdListener) Finish(ctx context.Context) {
 	}
 }
 
-// failed returns a channel that receives why the listener has failed.
 func (d *dflockdListener) failed() <-chan error {
 	if d == nil {
 		return nil

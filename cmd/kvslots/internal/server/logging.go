@@ -28,18 +28,15 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 // that is a global variable, and which timestamp adds.
 type handler struct{ slog.Handler }
 
-// Handle implements slog.Handler.
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	r.Time = time.Time{}
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs implements slog.Handler.
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return handler{h.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup implements slog.Handler.
 func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }
 
 // timestamp adds the time to log lines, in milliseconds.

@@ -25,7 +25,6 @@ type reloadable struct {
 	known   atomic.Pointer[time.Time]  // when the files last had the content that is in force
 }
 
-// newReloadable returns the setting of a flag, whose files have just been read.
 func newReloadable(name string, load func() (changed bool, err error)) *reloadable {
 	f := &reloadable{name: name, reading: settings.PendingRead[bool]{Read: load}}
 	f.known.Store(new(time.Now()))

@@ -20,7 +20,6 @@ import (
 // CloseTimeout bounds how long each part of the gateway may take to close.
 const CloseTimeout = 10 * time.Second
 
-// Config configures Run.
 type Config struct {
 	Settings    *settings.Serve
 	Environment settings.Environment // names the service manager

@@ -55,7 +55,6 @@ func newStandby(ln *net.TCPListener, config gateway.Config, manager *serviceMana
 	return w
 }
 
-// Ready returns why the gateway is not ready.
 func (w *standby) Ready() error { return errors.New(*w.reason.Load()) }
 
 // await calls open until it succeeds, or fails with an error for which passing returns no

@@ -15,7 +15,6 @@ import (
 	"github.com/kvslots/kvslots/gateway/page"
 )
 
-// httpConfig returns the configuration of a gateway without a store.
 func (s *server) httpConfig() gateway.Config {
 	c := s.settings.HTTP()
 	c.TLS, c.Tokens = s.access.tls(), s.access.tokens

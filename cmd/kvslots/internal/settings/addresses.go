@@ -10,7 +10,6 @@ import (
 	"strings"
 )
 
-// address is a flag that takes a host:port to listen on.
 func address(target *string) flagValue[string] {
 	return checked(target, "host:port", func(text string) error {
 		if _, port, err := net.SplitHostPort(text); err != nil || !isPort(port) {
@@ -20,7 +19,6 @@ func address(target *string) flagValue[string] {
 	})
 }
 
-// isPort reports whether text is a port to listen on.
 func isPort(text string) bool {
 	_, err := strconv.ParseUint(text, 10, 16)
 	return err == nil

@@ -102,7 +102,6 @@ func (c *Check) sourceOf(flag *pflag.Flag) string {
 	return sourceOf(flag)
 }
 
-// quoted returns a value as YAML.
 func quoted(value pflag.Value) string {
 	switch value.Type() {
 	case "bool", "int", "number", "duration":

@@ -19,7 +19,6 @@ import (
 
 const configFlag = "config"
 
-// applyFile sets flags from the configuration file, if one was given.
 func applyFile(flags *pflag.FlagSet) error {
 	flag := flags.Lookup(configFlag)
 	if flag == nil || flag.Value.String() == "" {
@@ -46,7 +45,6 @@ func applyFile(flags *pflag.FlagSet) error {
 	return found.err()
 }
 
-// parsers are those of the formats, by the endings of files' names.
 var parsers = map[string]func(content []byte, file any) error{
 	"yaml": yaml.Unmarshal, "yml": yaml.Unmarshal, "toml": toml.Unmarshal, "json": json.Unmarshal,
 }
@@ -88,7 +86,6 @@ func readKeyLines(kind string, content []byte) keyLines {
 	return lines
 }
 
-// prefix returns the line of a key, for an error.
 func (l keyLines) prefix(key string) string {
 	if line, ok := l[key]; ok {
 		return fmt.Sprintf("line %d: ", line)

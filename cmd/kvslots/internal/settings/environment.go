@@ -12,10 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Environment has the value of each environment variable.
 type Environment map[string]string
 
-// ProcessEnvironment returns the environment of this process.
 func ProcessEnvironment() Environment {
 	env := Environment{}
 	for _, variable := range os.Environ() {
@@ -78,7 +76,6 @@ func WithoutSecrets(environment []string) []string {
 	})
 }
 
-// WithoutSettings returns the environment without the variables of flags.
 func WithoutSettings(environment []string) []string {
 	return slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")

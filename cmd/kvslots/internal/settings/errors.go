@@ -15,7 +15,6 @@ type UsageError struct{ error }
 
 func (e UsageError) Unwrap() error { return e.error }
 
-// Usagef returns a UsageError.
 func Usagef(format string, v ...any) error { return UsageError{fmt.Errorf(format, v...)} }
 
 // problems collects errors in settings, so that an operator sees all of them at once.
@@ -41,7 +40,6 @@ func (p *problems) each(names []string, wrong string) {
 	}
 }
 
-// err returns all problems as one error, each on a line of its own, or nil.
 func (p problems) err() error { return errors.Join(p...) }
 
 // split returns the problems that an error of err consists of.

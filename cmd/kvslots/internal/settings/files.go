@@ -16,7 +16,6 @@ const (
 	// hang.
 	ReadTimeout = 5 * time.Second
 
-	// maxSettingFile is the maximal length of a file of a setting, in bytes.
 	maxSettingFile = 4 << 20
 )
 

@@ -23,7 +23,6 @@ type Gateway struct {
 	NATS   NATS
 }
 
-// AddFlags declares all flags.
 func (g *Gateway) AddFlags(flags *pflag.FlagSet) {
 	g.addServerFlag(flags)
 	g.Token.addFlags(flags, tokenFlag, "bearer token for --server, and for operators over NATS")
@@ -85,7 +84,6 @@ func (g *Gateway) HasPath() bool {
 // Shown returns Server for errors: without user information and paths.
 func (g *Gateway) Shown() string { return shown(g.Server, "") }
 
-// Servers returns the URLs of Server.
 func (g *Gateway) Servers() []string { return splitList(g.Server) }
 
 func (g *Gateway) check(flags *pflag.FlagSet, stdin io.Reader) error {
@@ -103,7 +101,6 @@ func (g *Gateway) check(flags *pflag.FlagSet, stdin io.Reader) error {
 	return g.Token.loadFirst(flags, stdin)
 }
 
-// isServer reports whether text is the URL of a gateway.
 func isServer(text string) bool {
 	parsed, err := url.Parse(text)
 	return err == nil && parsed.Host != "" && isPortOfURL(parsed.Port()) && (parsed.Scheme == "http" || parsed.Scheme == "https")

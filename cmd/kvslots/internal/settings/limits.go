@@ -14,7 +14,6 @@ const (
 	maxConnectionsByFiles = 1 << 17
 )
 
-// connections returns the maximum of HTTP connections.
 func (s *Serve) connections() int {
 	if s.maxConnections > 0 {
 		return s.maxConnections

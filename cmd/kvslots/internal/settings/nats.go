@@ -15,7 +15,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
-// NATS has the flags of a connection to NATS.
 type NATS struct {
 	URL      string // may contain a password: never printed
 	inbox    string // prefix of reply subjects; "" means the default of NATS clients
@@ -34,7 +33,6 @@ const (
 	natsURLFlag    = "nats-url"
 	clientNATSName = "kvslots command"
 
-	// DialTimeout bounds an attempt to connect to NATS.
 	DialTimeout = 5 * time.Second
 )
 

@@ -4,7 +4,6 @@ package settings
 
 import "golang.org/x/sys/unix"
 
-// openFilesLimit returns how many files the process may open.
 func openFilesLimit() uint64 {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

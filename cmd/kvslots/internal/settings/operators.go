@@ -9,7 +9,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// TokensFileFlag is the name of the flag of a file with the tokens of operators.
 const TokensFileFlag = "tokens-file"
 
 // tokenFile is a file with bearer tokens, which are secrets. It can be read again.
@@ -19,7 +18,6 @@ type tokenFile struct {
 	all  []gateway.Token
 }
 
-// All returns the tokens.
 func (f *tokenFile) All() []gateway.Token { return f.all }
 
 // IsFile reports whether there is a file that can be read again.

@@ -69,7 +69,6 @@ type Serve struct {
 	DebugAddr string
 }
 
-// functions are services that Forrst calls.
 type functions struct {
 	prefix       string
 	timeout      time.Duration
@@ -79,7 +78,6 @@ type functions struct {
 	forceRelease bool
 }
 
-// DefaultServe returns the default settings.
 func DefaultServe() *Serve {
 	return &Serve{
 		HTTPAddr:  "127.0.0.1:8080",

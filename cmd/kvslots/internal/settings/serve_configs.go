@@ -14,7 +14,6 @@ import (
 
 // The configurations of the parts of a gateway, as far as flags say.
 
-// HTTP returns the configuration of the HTTP server.
 func (s *Serve) HTTP() gateway.Config {
 	return gateway.Config{
 		Hosts:       s.allowedHosts(),
@@ -46,17 +45,14 @@ func (s *Serve) proxies() []netip.Prefix {
 	return found
 }
 
-// Service returns the configuration of the service over NATS.
 func (s *Serve) Service() natsapi.Config {
 	return natsapi.Config{SessionTimes: s.Sessions, ReplyPrefixes: splitList(s.replyPrefixes)}
 }
 
-// TCP returns the configuration of dflockd's TCP protocol.
 func (s *Serve) TCP() dflockdtcp.Config {
 	return dflockdtcp.Config{SessionTimes: s.Sessions, KeepOnDisconnect: !s.autoRelease}
 }
 
-// Forrst returns the configuration of calls of functions.
 func (s *Serve) Forrst() forrst.Config {
 	return forrst.Config{
 		Prefix: s.functions.prefix, Timeout: s.functions.timeout, MaxWait: s.store.MaxWait,
@@ -64,7 +60,6 @@ func (s *Serve) Forrst() forrst.Config {
 	}
 }
 
-// Store returns the configuration of the store.
 func (s *Serve) Store() kvslots.Config {
 	c := s.store
 	c.MaxPlaces, c.MaxPlacesPerOrigin = s.Waits.Total, s.Waits.PerIP
@@ -77,7 +72,6 @@ func (s *Serve) Store() kvslots.Config {
 // service and for calls of functions.
 const ownConnections = 2
 
-// Embedded returns the configuration of the embedded server.
 func (s *Serve) Embedded() natsembed.Config {
 	return natsembed.Config{
 		DataDir:  s.DataDir,

@@ -64,7 +64,6 @@ func (s *Serve) controlsAccess() bool {
 
 const replicasFlag = "replicas"
 
-// embeddedOnly are the flags that only the embedded server has.
 var embeddedOnly = []string{
 	dataDirFlag, "max-store", "sync", "nats-addr", "nats-nkeys", "nats-insecure", "nats-max-connections", "nats-max-connections-per-ip",
 	"forrst-fn-user", "forrst-fn-password", "forrst-fn-nkeys",

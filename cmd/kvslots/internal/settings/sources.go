@@ -98,7 +98,6 @@ func applyEnvironment(flags *pflag.FlagSet, env Environment) error {
 	return found.err()
 }
 
-// A source of a flag's value.
 const (
 	fromDefault     = "default"
 	fromCommandLine = "command line"

@@ -41,5 +41,4 @@ func (s *Storage) check(flags *pflag.FlagSet, _ io.Reader) error {
 	return nil
 }
 
-// Embedded reports whether the bucket is in a data directory.
 func (s *Storage) Embedded() bool { return s.NATS.URL == "" }

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// keyPair are the files of --tls-cert and --tls-key.
 type keyPair struct{ cert, key string }
 
 const certificateKeyUsage = "file with the certificate's key"
@@ -110,7 +109,6 @@ func (s *ServerTLS) Load() (*tls.Config, error) {
 	return config, nil
 }
 
-// parseKeyPair parses the contents of two flags' files, if both were read.
 func parseKeyPair(read map[string][]byte, cert, key string) ([]tls.Certificate, error) {
 	if read[cert] == nil || read[key] == nil {
 		return nil, nil
@@ -122,7 +120,6 @@ func parseKeyPair(read map[string][]byte, cert, key string) ([]tls.Certificate, 
 	return []tls.Certificate{pair}, nil
 }
 
-// parseAuthorities parses the content of a flag's file, if it was read.
 func parseAuthorities(read map[string][]byte, flag string) (*x509.CertPool, error) {
 	if read[flag] == nil {
 		return nil, nil

@@ -13,10 +13,8 @@ import (
 const (
 	tokenFlag = "auth-token"
 
-	// TokenFileFlag is the name of the flag of a token's file.
 	TokenFileFlag = tokenFlag + fileSuffix
 
-	// ReadTokenFlag and ReadTokenFileFlag are the same of the token of readers.
 	ReadTokenFlag     = "read-token"
 	ReadTokenFileFlag = ReadTokenFlag + fileSuffix
 

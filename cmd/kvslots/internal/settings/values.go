@@ -105,7 +105,6 @@ func FormatDuration(value time.Duration) string {
 	return value.String()
 }
 
-// Number is a flag that takes an integer in a range.
 func Number(target *int, min, max int) flagValue[int] {
 	return flagValue[int]{target, "int", func(text string) (int, error) {
 		value, err := strconv.Atoi(text)
@@ -168,7 +167,6 @@ func size(target *int64) flagValue[int64] {
 
 const maxSize = 1 << 60
 
-// Decimal is a flag that takes 0 or a number in a range.
 func Decimal(target *float64, min, max float64) flagValue[float64] {
 	return flagValue[float64]{target, "number", func(text string) (float64, error) {
 		value, err := strconv.ParseFloat(text, 64)
@@ -189,7 +187,6 @@ func checked(target *string, kind string, check func(text string) error) flagVal
 	return flagValue[string]{target, kind, func(text string) (string, error) { return text, check(text) }, asGiven}
 }
 
-// Choice is a flag that takes one of a few words.
 func Choice(target *string, words ...string) flagValue[string] {
 	return checked(target, strings.Join(words, "|"), func(text string) error {
 		if !slices.Contains(words, text) {
@@ -201,7 +198,6 @@ func Choice(target *string, words ...string) flagValue[string] {
 
 var validPrefix = regexp.MustCompile(`^[A-Za-z0-9][\w-]*(\.[\w-]+)*$`)
 
-// subjectPrefix is a flag that takes a prefix of NATS subjects.
 func subjectPrefix(target *string) flagValue[string] {
 	return checked(target, "subject", func(text string) error {
 		if first, _, _ := strings.Cut(text, "."); len(text) > 100 || !validPrefix.MatchString(text) || first == subjects.Service {
@@ -228,7 +224,6 @@ func list(target *string, kind string, check func(entry string) error) flagValue
 	}, asGiven}
 }
 
-// splitList returns the entries of a list, without empty ones.
 func splitList(text string) []string {
 	var entries []string
 	for _, entry := range strings.Split(text, ",") {
@@ -239,7 +234,6 @@ func splitList(text string) []string {
 	return entries
 }
 
-// replyPrefixes is a flag that takes prefixes of reply subjects.
 func replyPrefixes(target *string) flagValue[string] {
 	return list(target, "subjects", natsapi.CheckReplyPrefix)
 }

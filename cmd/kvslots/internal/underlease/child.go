@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// child is a running command.
 type child struct {
 	command *exec.Cmd
 	shared  bool          // whether it is in the process group of this process

@@ -24,7 +24,6 @@ func sharesTerminal(stdin io.Reader) bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// endSignals are the signals that ask a process to end.
 var endSignals = []os.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
 
 // forwarded returns the signals to catch and pass on. In a shared group the terminal
@@ -53,7 +52,6 @@ func suspend(sig os.Signal) {
 	}
 }
 
-// pass sends a caught signal to the command.
 func (c *child) pass(sig os.Signal) {
 	switch sig {
 	case syscall.SIGINT, syscall.SIGQUIT:
@@ -92,7 +90,6 @@ func (c *child) leftBehind() bool {
 	return !c.shared && unix.Kill(-c.command.Process.Pid, 0) == nil
 }
 
-// code returns the exit code of a command that has ended.
 func (c *child) code() int {
 	status, ok := c.command.ProcessState.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() {

@@ -34,7 +34,6 @@ func startGuard() *guard {
 	return g
 }
 
-// watch says which command is to be killed.
 func (g *guard) watch(c *child) {
 	target := -c.command.Process.Pid // the whole group
 	if c.shared {

@@ -31,7 +31,6 @@ func (g *guard) limit(flags uint32) error {
 	return err
 }
 
-// watch says which command is to be killed.
 func (g *guard) watch(c *child) {
 	if g == nil {
 		return

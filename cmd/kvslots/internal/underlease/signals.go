@@ -28,7 +28,6 @@ func (e SignalError) ExitCode() int {
 	return 1
 }
 
-// signals receives the signals to this process during Run.
 type signals struct {
 	received chan os.Signal
 	first    time.Duration // time, by package clock, of the first signal that asks to end; 0 before

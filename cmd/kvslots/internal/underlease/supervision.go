@@ -9,7 +9,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
-// supervision is the state of a running command and its lease.
 type supervision struct {
 	*runner
 	lease     Lease
@@ -47,7 +46,6 @@ func (r *runner) supervise(ctx context.Context, lease Lease, child *child) int {
 	return child.code()
 }
 
-// act kills the command or ends it, if the time for that has come.
 func (s *supervision) act(now time.Duration) {
 	if !s.ending && !isClosed(s.lease.Done()) {
 		s.killAt = now + left(s.lease)

@@ -17,9 +17,7 @@ const (
 	exitNotFound      = 127
 )
 
-// Config is the configuration of Run.
 type Config struct {
-	// Slot grants the lease.
 	Slot Slot
 
 	// Command is the command to run. Run sets its SysProcAttr and WaitDelay. The
@@ -35,7 +33,6 @@ type Config struct {
 	// Margin must be less than the ttl of each lease.
 	KillAfter time.Duration
 
-	// Printf prints a line for the user.
 	Printf func(format string, v ...any)
 }
 
@@ -80,7 +77,6 @@ func Run(ctx context.Context, cfg Config) (code int, err error) {
 // lostTimeout bounds the return of a lease that has ended, as far as Run knows.
 const lostTimeout = 5 * time.Second
 
-// runner is one call of Run.
 type runner struct {
 	Config
 	shared  bool // whether the command is in the process group of this process
@@ -123,7 +119,6 @@ func (r *runner) borrow(stop, hurry context.Context) (Lease, error) {
 	}
 }
 
-// giveBack returns the lease. An error does not change the exit code.
 func (r *runner) giveBack(ctx context.Context) {
 	if err := r.Slot.Return(ctx); err != nil {
 		r.Printf("the slot was not returned, and is free when its lease ends: %v", err)

@@ -14,7 +14,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Transport sends requests to gateways.
 type Transport interface {
 	// Ask sends a request and passes the answer to read. If it returns an error, it has
 	// informed the gateways, as far as the transport can, so that they take back what
@@ -36,7 +35,6 @@ type Transport interface {
 	Close()
 }
 
-// Request is a request to a gateway.
 type Request struct {
 	wire.Route
 	Body wire.Request  // with the ids and the key, which HTTP has in the path
@@ -56,14 +54,12 @@ type Request struct {
 	Undo func() Request
 }
 
-// Operation is what a request of an operator says.
 type Operation struct {
 	Target string // path and query, over HTTP
 	Body   []byte // over HTTP; nil if it is empty
 	Data   []byte // the body over NATS
 }
 
-// Answer is a successful answer of a gateway.
 type Answer struct {
 	Body   []byte
 	Header interface{ Get(name string) string }

@@ -13,7 +13,6 @@ import (
 // of one client never run concurrently.
 type cycle func(ctx context.Context, client int) (time.Duration, error)
 
-// timed returns a cycle whose latency is the whole duration of do.
 func timed(do Action) cycle {
 	return func(ctx context.Context, client int) (time.Duration, error) {
 		began := time.Now()
@@ -70,7 +69,6 @@ func (t *tally) add(ctx context.Context, client int, latency time.Duration, err 
 	}
 }
 
-// sample returns the counts. It must be called after all clients have ended.
 func (t *tally) sample(elapsed time.Duration) Sample {
 	return Sample{
 		Operations: t.operations.Load(), Errors: t.errors.Load(), FirstError: t.first,

@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// Config configures a Run.
 type Config struct {
 	// Server is the gateway to measure. Without it, Start starts a gateway with a sync
 	// mode, one of SyncNames, on an empty directory. Run closes what Start returns.
@@ -46,7 +45,6 @@ type Config struct {
 	Progress io.Writer
 }
 
-// Defaults of Config.
 const (
 	DefaultDuration    = 400 * time.Millisecond
 	DefaultRepetitions = 3

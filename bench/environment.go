@@ -28,7 +28,6 @@ func (e *environment) close() error {
 	return err
 }
 
-// endWorkload stops the gateways that a workload has for itself.
 func (e *environment) endWorkload() (err error) {
 	for _, g := range e.fresh {
 		err = errors.Join(err, g.close())
@@ -44,7 +43,6 @@ func (g *Gateway) close() error {
 	return g.Close()
 }
 
-// note adds a note to the report, once.
 func (e *environment) note(format string, v ...any) {
 	if text := fmt.Sprintf(format, v...); !slices.Contains(e.notes, text) {
 		e.notes = append(e.notes, text)
@@ -85,7 +83,6 @@ func (e *environment) freshGateway(ctx context.Context) (*Gateway, error) {
 	return g, err
 }
 
-// start starts a gateway, or returns Config.Server, with the selected transports.
 func (e *environment) start(ctx context.Context, sync string) (*Gateway, error) {
 	var g Gateway
 	if e.cfg.Server != nil {

@@ -78,7 +78,6 @@ func measureHandover(ctx context.Context, pools Pools, g *Gateway, waiters int, 
 	return s, err
 }
 
-// passOn returns the lock, and waits until the next waiter holds it.
 func passOn(ctx context.Context, pools Pools, held *Held, turns <-chan turn) (time.Duration, error) {
 	began := time.Now()
 	if err := pools.Give(ctx, 0, 0, *held); err != nil {
@@ -95,7 +94,6 @@ func passOn(ctx context.Context, pools Pools, held *Held, turns <-chan turn) (ti
 	}
 }
 
-// standInLine waits for the lock repeatedly, and sends each grant to turns.
 func standInLine(ctx context.Context, pools Pools, client int, turns chan<- turn, t *tally) {
 	for ctx.Err() == nil {
 		held, err := pools.Take(ctx, client, 0, longTTL, longWait)

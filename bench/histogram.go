@@ -7,7 +7,6 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The range of a histogram of latencies and its precision.
 const (
 	shortestLatency = 100 * time.Nanosecond
 	longestLatency  = 10 * time.Minute

@@ -9,7 +9,6 @@ import (
 // open, unread, until leave is called.
 type Holder func(ctx context.Context, to Endpoint, requests [][]byte) (leave func(), err error)
 
-// Hold is a Holder whose connections are in this process.
 func Hold(ctx context.Context, to Endpoint, requests [][]byte) (leave func(), err error) {
 	conns := make([]net.Conn, len(requests))
 	leave = func() {

@@ -16,7 +16,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Endpoint is the address of a measured HTTP server.
 type Endpoint struct {
 	addr  string // host:port
 	host  string // for the header
@@ -61,7 +60,6 @@ func (e Endpoint) dial(ctx context.Context) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", e.addr)
 }
 
-// request formats a request. header is "" or a line that ends in \r\n.
 func (e Endpoint) request(method, path, header string, body []byte) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path, e.host)

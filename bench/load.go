@@ -44,7 +44,6 @@ func casesOf(ctx context.Context, env *environment, syncs []string, loads ...loa
 	return cases, nil
 }
 
-// over returns the case of a load for one transport.
 func (l load) over(g *Gateway, transport Transport) Case {
 	key := l.key
 	key.Transport, key.Sync = transport.Name(), g.Sync

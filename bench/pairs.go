@@ -11,7 +11,6 @@ import (
 type Pairer func(ctx context.Context, clients int) (pair Action, close Cleanup, err error)
 
 type (
-	// Action is an operation of a client.
 	Action = func(ctx context.Context, client int) error
 
 	// Cleanup removes what actions have left.
@@ -74,7 +73,6 @@ func pairsCase(key Key, p Pairer) Case {
 	}}
 }
 
-// checked returns an error for a sample without any operation.
 func checked(s Sample) (Sample, error) {
 	if s.Operations == 0 {
 		return s, errors.Join(errNothingMeasured, s.FirstError)

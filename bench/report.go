@@ -14,7 +14,6 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Report is the result of a Run.
 type Report struct {
 	Machine     Machine   `json:"machine"`
 	Begun       time.Time `json:"begun"`
@@ -34,7 +33,6 @@ type Machine struct {
 	Version    string `json:"version"` // of kvslots
 }
 
-// Row is the result of a case over all repetitions.
 type Row struct {
 	Key
 	Values      map[string]Stat         `json:"values"`      // by the name of a figure: see Sample.Values
@@ -69,7 +67,6 @@ func thisMachine() Machine {
 	return m
 }
 
-// processorName returns the name of the processor on Linux, or "".
 func processorName() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -83,7 +80,6 @@ func processorName() string {
 	return ""
 }
 
-// add adds the sample of a repetition, or its error.
 func (r *Row) add(s Sample, failure error) {
 	r.Errors += s.Errors
 	if r.FirstError == "" && s.FirstError != nil {
@@ -122,7 +118,6 @@ func StatOf(values []float64) Stat {
 	return Stat{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1]}
 }
 
-// Row returns the row with a key, or nil.
 func (r *Report) Row(key Key) *Row {
 	for _, row := range r.Rows {
 		if row.Key == key {

@@ -7,7 +7,6 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Sample is the result of one repetition of a case.
 type Sample struct {
 	Operations int64 // number of operations that succeeded
 	Errors     int64 // number of operations that failed
@@ -17,7 +16,6 @@ type Sample struct {
 	Extra      map[string]float64      // other figures of the workload, by name, with the unit in the name
 }
 
-// PerSecond returns the number of operations per second.
 func (s Sample) PerSecond() float64 {
 	if s.Elapsed <= 0 {
 		return 0

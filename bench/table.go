@@ -58,7 +58,6 @@ func count(n int) string {
 	return fmt.Sprint(n)
 }
 
-// rate returns the contents of two columns.
 func (r *Row) rate() string {
 	s, ok := r.Values["per_second"]
 	if !ok {
@@ -75,7 +74,6 @@ func (r *Row) latency(name string) string {
 	return round(time.Duration(s.Median * float64(time.Microsecond))).String()
 }
 
-// besides returns the figures without a column.
 func (r *Row) besides() string {
 	var parts []string
 	for _, name := range sortedKeys(r.Values) {

@@ -59,7 +59,6 @@ func lockTemp(name string) (lock *flock.Flock, ok bool) {
 	return lock, true
 }
 
-// removeTemp removes the directory of a lock, and then the lock.
 func removeTemp(lock *flock.Flock) error {
 	if err := os.RemoveAll(strings.TrimSuffix(lock.Path(), lockSuffix)); err != nil {
 		return errors.Join(err, lock.Unlock())

@@ -22,10 +22,8 @@ type clientTransport struct {
 	api  kvslots.Service
 }
 
-// Library returns the transport library.
 func Library(store *kvslots.Store) Transport { return clientTransport{TransportLibrary, store} }
 
-// NATS returns the transport nats; c uses a connection.
 func NATS(c *client.Client) Transport { return clientTransport{transportNATS, c} }
 
 func (d clientTransport) Name() string { return d.name }

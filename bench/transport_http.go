@@ -18,7 +18,6 @@ type httpTransport struct {
 	hold Holder
 }
 
-// HTTP returns the transport http of the gateway at an endpoint.
 func HTTP(to Endpoint, hold Holder) Transport { return httpTransport{to, hold} }
 
 func (d httpTransport) Name() string { return transportHTTP }
@@ -60,7 +59,6 @@ func newHTTPClients(to Endpoint, hold Holder, clients int) (httpClients, error) 
 	return c, err
 }
 
-// closeAll closes the connections, then made, then the client.
 func (c httpClients) closeAll(ctx context.Context, made Pools) error {
 	defer c.api.Close()
 	for i := range c.conns {

@@ -15,7 +15,6 @@ type v1Transport struct {
 	hold Holder
 }
 
-// V1 returns the transport v1 of the gateway at an endpoint.
 func V1(to Endpoint, hold Holder) Transport { return v1Transport{to, hold} }
 
 func (d v1Transport) Name() string { return transportV1 }

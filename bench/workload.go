@@ -30,7 +30,6 @@ func (k Key) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Case is a measurement that becomes one row.
 type Case struct {
 	Key Key
 

@@ -130,7 +130,6 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// next waits until the lock may have changed hands, and reads the leader.
 func (e *Election) next(ctx context.Context, events EventReader) (Leader, error) {
 	for inLine := true; inLine; {
 		changes, err := events.Next(ctx)

@@ -112,13 +112,11 @@ type watching struct {
 	off      *time.Timer // turns the watching off
 }
 
-// noted is an event with its pool.
 type noted struct {
 	Event
 	pool entry.Hash
 }
 
-// note adds events. It is called in their order.
 func (w *watching) note(events []peer.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

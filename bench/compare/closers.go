@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// closers are functions that close calls in the opposite order.
 type closers []func() error
 
 func (c *closers) add(f func() error) { *c = append(*c, f) }

@@ -53,7 +53,6 @@ func startEtcd(ctx context.Context, s *servers, program string) error {
 	return nil
 }
 
-// etcdPairs creates a session and a mutex for each client.
 func etcdPairs(client *clientv3.Client) bench.Pairer {
 	return func(ctx context.Context, clients int) (func(context.Context, int) error, func(context.Context) error, error) {
 		sessions := make([]*concurrency.Session, clients)

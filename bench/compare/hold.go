@@ -45,7 +45,6 @@ func holdConnections(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// holdElsewhere keeps the connections in a process that command describes.
 func holdElsewhere(command []string) bench.Holder {
 	return func(ctx context.Context, to bench.Endpoint, requests [][]byte) (leave func(), err error) {
 		child := exec.CommandContext(ctx, command[0], command[1:]...)

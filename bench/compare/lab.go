@@ -33,7 +33,6 @@ func (l *lab) start(ctx context.Context, sync string) (*bench.Gateway, error) {
 	}}, nil
 }
 
-// baselines is bench.Config.Baselines.
 func (l *lab) baselines(ctx context.Context, gateways []*bench.Gateway) (all []bench.Baseline, err error) {
 	if l.measuresLimits {
 		all, err = l.limits(ctx, gateways)
@@ -41,7 +40,6 @@ func (l *lab) baselines(ctx context.Context, gateways []*bench.Gateway) (all []b
 	return append(all, l.servers.baselines...), err
 }
 
-// result is a report with the targets.
 type result struct {
 	*bench.Report
 	Targets []Target `json:"targets"`
@@ -65,7 +63,6 @@ func (r result) writeJSON(w io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// writeTable writes the report, and a line for each target.
 func (r result) writeTable(w io.Writer) error {
 	if err := r.WriteTable(w); err != nil {
 		return err

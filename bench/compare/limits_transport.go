@@ -30,7 +30,6 @@ const (
 	answeredLease = "82b230f8-9734-4503-a28b-c72da7736e82"
 )
 
-// requestPairs sends two NATS requests, one after the other.
 func requestPairs(nc *nats.Conn, first, second string) bench.Pairer {
 	return func(context.Context, int) (bench.Action, bench.Cleanup, error) {
 		return func(ctx context.Context, _ int) error {

@@ -25,7 +25,6 @@ var (
 	errNotReturned = errors.New("the lease had ended before it was returned")
 )
 
-// ballast is that of kvslots serve.
 var ballast []byte
 
 func main() {
@@ -38,7 +37,6 @@ func main() {
 	}
 }
 
-// holdArgument makes the program hold connections for another one.
 const holdArgument = "hold-connections"
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {

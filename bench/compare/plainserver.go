@@ -56,5 +56,4 @@ func (s *plainServer) start(dir string, syncAlways bool) error {
 	return nil
 }
 
-// url returns the address of the listener, nats://….
 func (s *plainServer) url() string { return s.nats.ClientURL() }

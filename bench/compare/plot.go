@@ -93,7 +93,6 @@ func label(k bench.Key) string {
 	return k.Transport + ", " + k.Sync
 }
 
-// plottedClients is the number of operations in flight of the latency plot.
 const plottedClients = 64
 
 func charts(r *bench.Report) []chart {

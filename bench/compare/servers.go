@@ -80,7 +80,6 @@ type child struct {
 	ended   chan struct{}
 }
 
-// startChild starts a program in a new directory below the directory of data.
 func (s *servers) startChild(program string, args func(dir string) []string) (*child, error) {
 	dir, remove, err := bench.TempDir(s.dir)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"github.com/kvslots/kvslots/bench"
 )
 
-// Names of rows that targets compare.
 const (
 	transportLibrary = bench.TransportLibrary
 	transportNATS    = "nats"
@@ -36,7 +35,6 @@ type Target struct {
 	LeftOut string     `json:"left_out,omitempty"`
 }
 
-// String returns a line that begins with "met ", "missed ", "ratio " or "left out ".
 func (t Target) String() string {
 	if t.LeftOut != "" {
 		return fmt.Sprintf("left out %s: %s", t.Name, t.LeftOut)

@@ -109,7 +109,6 @@ func (r *testbed) connect() (err error) {
 	return nil
 }
 
-// waitLimit is the longest wait of bench.
 const waitLimit = time.Hour
 
 // sessionIdle is longer than any session waits for its next repetition.

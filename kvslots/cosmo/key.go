@@ -21,7 +21,6 @@ const MaxKey = 3000
 // compare-and-swap on revision 0 succeeds.
 var subjectForm = regexp.MustCompile(`^[^\s\v\x00\x7f.]+(\.[^\s\v\x00\x7f.]+)*$`)
 
-// numberForm matches the number in a slot key.
 var numberForm = regexp.MustCompile(`^(0|[1-9][0-9]{0,3})$`)
 
 // checkKey returns a *kvslots.RangeError unless Ruby and Go workers can share the key: its
@@ -40,7 +39,6 @@ func isWildcard(token string) bool { return token == "*" || token == ">" }
 
 func slotKey(key string, number int) string { return key + "/" + strconv.Itoa(number) }
 
-// parseSlotKey returns the number in a slot key.
 func parseSlotKey(slot string) (number int, err error) {
 	end := strings.LastIndexByte(slot, '/')
 	if end < 0 || !numberForm.MatchString(slot[end+1:]) || checkKey(slot[:end]) != nil {

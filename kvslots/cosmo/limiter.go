@@ -13,7 +13,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// Bounds of the arguments of Acquire.
 const (
 	// MaxLimit is the highest limit.
 	MaxLimit = 1000

@@ -15,7 +15,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
-// slotEntry is the entry under a slot's key.
 type slotEntry struct {
 	subject  string
 	revision uint64
@@ -30,7 +29,6 @@ func (e slotEntry) id() string {
 	return cmp.Or(e.header.Get(nats.MsgIdHdr), e.written.Format(time.RFC3339Nano))
 }
 
-// isOf reports whether the entry is that of an acquisition.
 func (e slotEntry) isOf(slot Slot) bool {
 	return e.revision == slot.Revision && (slot.ID == "" || slot.ID == e.id())
 }

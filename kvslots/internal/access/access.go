@@ -21,7 +21,6 @@ type Bucket interface {
 	Close(ctx context.Context)
 }
 
-// Call is a pending request.
 type Call interface {
 	Wait(ctx context.Context)
 	Answer() (peer.Answer, error)

@@ -92,7 +92,6 @@ func (b *Backup) checkEntry(e *Entry, parsed *entry.Entry, after uint64) error {
 	return errors.Join(checkName(parsed), checkTexts(parsed), checkOut(&parsed.Config))
 }
 
-// checkName checks that a named pool's name and dialect are those of its key.
 func checkName(e *entry.Entry) error {
 	terms := e.Config.Terms
 	switch {

@@ -47,7 +47,6 @@ func Dump(ctx context.Context, nc *nats.Conn) (*Backup, error) {
 	return d.finish(ctx)
 }
 
-// dump is one call of Dump.
 type dump struct {
 	js      jetstream.JetStream
 	stream  *jetstream.StreamInfo // at the beginning
@@ -89,7 +88,6 @@ func (d *dump) finish(ctx context.Context) (*Backup, error) {
 	return b, d.check(ctx)
 }
 
-// check returns ErrReplaced if the stream is not that of the beginning.
 func (d *dump) check(ctx context.Context) error {
 	now, err := d.js.Stream(ctx, bucket.StreamName)
 	if errors.Is(err, jetstream.ErrStreamNotFound) || err == nil && !now.CachedInfo().Created.Equal(d.stream.Created) {

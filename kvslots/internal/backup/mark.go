@@ -58,7 +58,6 @@ func (r *restore) begin(ctx context.Context) error {
 	return nil
 }
 
-// isAlive reports whether the restore with an inbox may be running.
 func (r *restore) isAlive(ctx context.Context, inbox string) bool {
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()

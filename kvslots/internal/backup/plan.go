@@ -7,7 +7,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// Summary counts what was restored.
 type Summary struct {
 	Pools    int `json:"pools"`
 	Leases   int `json:"leases"`
@@ -15,7 +14,6 @@ type Summary struct {
 	Expired  int `json:"expired"` // leases that were not restored because their time was over
 }
 
-// plan is the contents of the new stream.
 type plan struct {
 	Summary
 	untimed []entry.Message // configurations and sessions: they do not depend on the time of the write
@@ -71,7 +69,6 @@ func newPlan(b *Backup, now time.Time) *plan {
 	return p
 }
 
-// load applies the entries of a backup to a view.
 func load(b *Backup, now time.Time) (*rules.View, []entry.Entry) {
 	view, entries := rules.New(), make([]entry.Entry, len(b.Entries))
 	for i := range b.Entries {
@@ -138,7 +135,6 @@ func (l *lease) message(passed time.Duration) (entry.Message, bool) {
 	return write(l.key, value, value.TTL.Duration()+rules.Guard), true
 }
 
-// write returns a message without an expected revision.
 func write(key entry.Key, value any, ttl time.Duration) entry.Message {
 	m := entry.NewMessage(key, value, 0, ttl)
 	m.Expect = entry.ExpectNothing

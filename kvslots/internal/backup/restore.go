@@ -32,7 +32,6 @@ var ErrNotEmpty = errors.New("the bucket is not empty")
 // Restored fences could be too low then, and leases too long.
 var ErrClock = errors.New("the clock is behind the time of the backup")
 
-// Options are the options of Restore.
 type Options struct {
 	Replicas int  // of the new stream; 0 means as the present stream, or else as the backup
 	Replace  bool // replace a bucket that is not empty
@@ -292,7 +291,6 @@ func (w *writes) put(m *entry.Message) error {
 	return nil
 }
 
-// settle waits until at most most writes are pending.
 func (w *writes) settle(most int) error {
 	for len(w.pending) > most {
 		select {
@@ -307,7 +305,6 @@ func (w *writes) settle(most int) error {
 	return nil
 }
 
-// complete puts the new stream into service.
 func (r *restore) complete(ctx context.Context) error {
 	if err := r.flush(ctx); err != nil {
 		return err

@@ -34,7 +34,6 @@ func (b *Bucket) parseAnswer(m *nats.Msg) (write uint64, ok bool) {
 	return b.sender.tokens.write(token)
 }
 
-// acked feeds an answer to the peer.
 func (g *guarded) acked(write uint64, a peer.Ack, now peer.Instant) {
 	if a.Outcome == peer.Written || a.Outcome == peer.Conflict {
 		g.progress.note(a.Revision)
@@ -87,7 +86,6 @@ func reason(r jetstream.APIError) string {
 	return "JetStream refuses writes (" + r.Description + ")"
 }
 
-// conflict parses "wrong last sequence: 7".
 func conflict(description string) peer.Ack {
 	_, text, _ := strings.Cut(description, ": ")
 	actual, err := strconv.ParseUint(text, 10, 64)

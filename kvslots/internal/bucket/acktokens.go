@@ -30,7 +30,6 @@ func newAckTokens() ackTokens {
 	return ackTokens{block, new([aes.BlockSize]byte), new([aes.BlockSize]byte)}
 }
 
-// append appends the token of a write to dst.
 func (t ackTokens) append(dst []byte, write uint64) []byte {
 	b := t.made[:]
 	clear(b)

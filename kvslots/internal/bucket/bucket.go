@@ -25,7 +25,6 @@ const (
 	minSleep     = 100 * time.Microsecond
 )
 
-// Config configures a Bucket.
 type Config struct {
 	Replicas int         // of the stream, when Open has to create it
 	Peer     peer.Config // Open sets Replicated and Random
@@ -66,7 +65,6 @@ type Bucket struct {
 	guarded
 }
 
-// guarded holds the fields that the lock guards.
 type guarded struct {
 	peer     *peer.Peer
 	calls    map[uint64]*Call
@@ -213,7 +211,6 @@ func (g *guarded) obstacleAt(now peer.Instant) error {
 	return nil
 }
 
-// WithPeer calls f with the peer, under the lock.
 func (b *Bucket) WithPeer(f func(p *peer.Peer, now peer.Instant)) { b.input(context.Background(), f) }
 
 // input feeds the peer, unless ctx has ended, and then carries out its Ready.
@@ -277,7 +274,6 @@ func (b *Bucket) tick() {
 	})
 }
 
-// write writes one of the peer's logs.
 func (b *Bucket) writeLog(l peer.Log) {
 	ctx, level := context.Background(), slog.LevelDebug
 	if l.Level == peer.Warn {

@@ -9,7 +9,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// Call is a pending request.
 type Call struct {
 	b        *Bucket
 	id       uint64

@@ -16,7 +16,6 @@ type heard struct {
 	fedTo   uint64       // the highest revision that the feed has delivered
 }
 
-// wrote records that writes are sent.
 func (h *heard) wrote(now peer.Instant) {
 	if h.unacked == 0 {
 		h.unacked = now
@@ -41,7 +40,6 @@ func (h *heard) answered(a peer.Ack, copies int, now peer.Instant) {
 	}
 }
 
-// fed records an entry of the feed.
 func (h *heard) fed(revision uint64) {
 	h.fedTo = max(h.fedTo, revision)
 	h.unled, h.unfed = 0, 0

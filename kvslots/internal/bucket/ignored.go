@@ -2,7 +2,6 @@ package bucket
 
 import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
-// maxIgnored is how many foreign or corrupt entries are logged at most.
 const maxIgnored = 1000
 
 // ignore counts a foreign or corrupt entry, and reports whether to log it, which it does

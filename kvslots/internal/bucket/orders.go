@@ -36,7 +36,6 @@ type order struct {
 	lost   bool // the peer was told so; the Bucket's lock guards it
 }
 
-// orderReading replaces the reading by another one.
 func (b *Bucket) orderReading(w peer.Reading) {
 	if b.order != nil {
 		b.order.cancel()
@@ -73,7 +72,6 @@ func (b *Bucket) interrupt(now peer.Instant) {
 	}
 }
 
-// keepReadings carries out the peer's orders.
 func (b *Bucket) keepReadings() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()

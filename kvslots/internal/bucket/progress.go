@@ -11,7 +11,6 @@ type progress struct {
 
 func (p *progress) note(revision uint64) { p.known = max(p.known, revision) }
 
-// fed records an entry of the feed.
 func (p *progress) fed(revision uint64, now peer.Instant) {
 	if p.note(revision); p.joined && revision == p.known {
 		p.caughtUp = now

@@ -85,7 +85,6 @@ func (r *reading) config() jetstream.ConsumerConfig {
 	return cfg
 }
 
-// run delivers until the reading is over.
 func (r *reading) run() {
 	if r.fetch != nil {
 		r.fetch.run()

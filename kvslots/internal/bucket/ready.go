@@ -39,7 +39,6 @@ func (b *Bucket) Ready() error {
 	return b.flushed(b.open)
 }
 
-// flushed blocks until all acknowledged writes are durable.
 func (b *Bucket) flushed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, errSlowFlush)
 	defer cancel()

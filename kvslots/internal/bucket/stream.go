@@ -150,10 +150,8 @@ func CheckSettings(c jetstream.StreamConfig) error {
 	return nil
 }
 
-// Wrong lists what is wrong with the settings of a stream.
 type Wrong []string
 
-// Check adds a text unless ok.
 func (w *Wrong) Check(ok bool, format string, args ...any) {
 	if !ok {
 		*w = append(*w, fmt.Sprintf(format, args...))
@@ -172,7 +170,6 @@ func (w *Wrong) CheckBasics(c jetstream.StreamConfig, subjects string) {
 	w.Check(c.Mirror == nil && len(c.Sources) == 0, "the stream is a mirror or has sources")
 }
 
-// wrongSettings returns each setting that kvslots cannot work with.
 func wrongSettings(c jetstream.StreamConfig) (wrong Wrong) {
 	wrong.CheckBasics(c, SubjectPrefix+">")
 	wrong.Check(c.MaxMsgsPerSubject == 1, "max_msgs_per_subject (history) is %d, not 1", c.MaxMsgsPerSubject)

@@ -58,7 +58,6 @@ type feed struct {
 	get       entry.Header // gets from header
 }
 
-// received is one parsed message of the feed: an entry with its key, or an acknowledgement.
 type received struct {
 	write uint64 // of the acknowledgement
 	ack   peer.Ack
@@ -130,7 +129,6 @@ func isDenied(nc *nats.Conn, subject string, before error) bool {
 	return err != before && errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), strconv.Quote(subject))
 }
 
-// run feeds the peer until stop is closed.
 func (f *feed) run(stop <-chan struct{}) {
 	for {
 		select {
@@ -156,7 +154,6 @@ func (f *feed) run(stop <-chan struct{}) {
 	}
 }
 
-// gather adds a message to the batch.
 func (f *feed) gather(m *nats.Msg) {
 	if m.Sub == f.acks {
 		if id, ok := f.b.parseAnswer(m); ok {
@@ -197,7 +194,6 @@ func lastValue(h nats.Header, name string) string {
 	return ""
 }
 
-// flush feeds the batch to the peer.
 func (f *feed) flush() {
 	if len(f.batch) == 0 {
 		return

@@ -3,7 +3,6 @@ package entry
 // Cause is why a peer purged a key, for events and for the holder of the lease. No rule depends on it.
 type Cause uint8
 
-// The causes.
 const (
 	NoCause   Cause = iota // its holder ended it, or it was not in use
 	Expired                // its time was over

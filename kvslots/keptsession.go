@@ -99,7 +99,6 @@ func (s *Session) Close(ctx context.Context) error {
 	return failed
 }
 
-// within returns a context that ends with the session, too.
 func (s *Session) within(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	stop := context.AfterFunc(s.done, func() { cancel(s.Err()) })

@@ -108,7 +108,6 @@ func (l *Lease) KeepAlive() {
 	}()
 }
 
-// unkeep ends KeepAlive.
 func (l *Lease) unkeep() {
 	l.mu.Lock()
 	stop := l.stop

@@ -172,7 +172,6 @@ func (m *Mutex) forget() *hold {
 	return h
 }
 
-// holding returns the present hold, or an ended one.
 func (m *Mutex) holding() *hold {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -65,7 +65,7 @@ func (o *Options) Apply(opts []Option) error {
 const MaxLabel = entry.MaxText
 
 // WithLabel says who asks for a lease, such as "ci@build7:1234 make deploy": 0 to MaxLabel
-// printable characters. Those who may read the pool see it beside the lease and the place in
+// printable characters. Clients that may read the pool see it beside the lease and the place in
 // line, and so does the log; it is not secret. A session's label is that of its leases which
 // have none. Register ignores it.
 func WithLabel(label string) Option {
@@ -85,7 +85,6 @@ func WithName(name string) Option {
 	}
 }
 
-// checkText returns a *RangeError unless a text for people is one that people can read.
 func checkText(field, text string) error {
 	if entry.IsText(text) {
 		return nil
@@ -111,7 +110,7 @@ const MaxRequestKey = 128
 // A Register with the key of the pool's last Register does nothing; with another count it is
 // refused with ErrKeyReused.
 //
-// Who knows a pool and a key can get the lease of that key. The bucket holds a hash of it.
+// A client that knows a pool and a key can get the lease of that key. The bucket holds a hash of it.
 func WithRequestKey(key string) Option {
 	return func(o *Options) error {
 		if len(key) > MaxRequestKey || !isPrintable(key) {
@@ -123,10 +122,9 @@ func WithRequestKey(key string) Option {
 }
 
 // WithOrigin says where the client comes from on whose behalf a call is made, such as its
-// address: Register and CreateSession count for Config.MaxTombstones by it, pools for
-// MaxPoolsPerOrigin, places in line for MaxPlacesPerOrigin, sessions for MaxSessionsPerOrigin and MaxLocksPerOrigin, and LockOwned and
-// TakeOut for MaxLocksPerOrigin. The origin ""
-// is not limited. The bucket holds a hash of it.
+// address. By it Register and CreateSession count for Config.MaxTombstones, pools for MaxPoolsPerOrigin, places
+// in line for MaxPlacesPerOrigin, sessions for MaxSessionsPerOrigin and MaxLocksPerOrigin, and LockOwned and
+// TakeOut for MaxLocksPerOrigin. The origin "" is not limited. The bucket holds a hash of it.
 func WithOrigin(origin string) Option {
 	return func(o *Options) error {
 		o.Origin = origin
@@ -214,7 +212,7 @@ func requestHash(of, key string) entry.Hash {
 }
 
 // leaseOfRequest derives the id of a lease from its request key, and a nonce that the bucket
-// holds: so any Store can tell it to who knows the pool's id, and the bucket does not contain it.
+// holds: so any Store can tell it to a caller that knows the pool's id, and the bucket does not contain it.
 func leaseOfRequest(pool *uuid.UUID, key string, nonce entry.Hash) (id uuid.UUID) {
 	var buffer [128]byte // on the stack; longer keys allocate
 	id = uuid.UUID(entry.HashOf(entry.OfResumed, append(append(append(buffer[:0], pool[:]...), nonce[:]...), key...)))

@@ -164,7 +164,6 @@ func checkOwner(owner string) error {
 	return nil
 }
 
-// ownedHash returns the id of an owned lock's pool.
 func ownedHash(name string) entry.Hash { return entry.HashOf(ownedDialect, name) }
 
 func ownerHash(owner string) entry.Hash { return entry.HashOf(entry.OfOwner, owner) }

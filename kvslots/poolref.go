@@ -11,9 +11,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/hidden"
 )
 
-// PoolRef refers to a pool for those who look at it or look after it: by its id, by its hash, or
-// as that of a lock or a semaphore. Who knows the hash of a pool cannot borrow from it. A PoolRef
-// is printed without the id. Two refer to the same pool if they have the same Hash.
+// PoolRef refers to a pool for an Operator: by its id, by its hash, or as that of a lock or a semaphore. A hash
+// gives no right to borrow. A PoolRef is printed without the id. Two refer to the same pool if they have the same
+// Hash.
 type PoolRef struct {
 	hash entry.Hash
 	id   *uuid.UUID // nil unless ByID has made it; behind a pointer, which dumps and fmt do not follow

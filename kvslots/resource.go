@@ -76,7 +76,6 @@ func isBlank(c rune) bool { return unicode.IsSpace(c) || IsHidden(c) }
 // names that differ by them look alike in logs and statistics.
 func IsHidden(c rune) bool { return entry.IsHidden(c) }
 
-// pool converts r for the peer.
 func (r Resource) pool() peer.Resource {
 	p := peer.Resource{Pool: r.hash(), Name: r.Key, Lock: r.Kind == KindLock, Limit: r.Limit}
 	if p.Lock {

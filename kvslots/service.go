@@ -26,8 +26,8 @@ type Service interface {
 	Extend(ctx context.Context, session string, r Resource, token string, ttl time.Duration) (remaining time.Duration, err error)
 }
 
-// Operator is what an operator can do with pools, and with locks and semaphores: see who holds
-// them and who waits, end a lease, take positions out of service, and change a semaphore's limit. A Store and a client.Client
+// Operator is what an operator can do with pools, and with locks and semaphores: see who holds them and who
+// waits, end a lease, take positions out of service, and change a semaphore's limit. A Store and a client.Client
 // are Operators, with the same errors.
 type Operator interface {
 	ReadPool(ctx context.Context, pool PoolRef, page DetailPage) (PoolDetail, error)

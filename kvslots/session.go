@@ -135,7 +135,6 @@ func (s *Store) Enqueue(ctx context.Context, session string, r Resource, opts ..
 	return s.newGrant(a.Grant, session), true, nil
 }
 
-// checkAcquire checks the arguments of Acquire and Enqueue, and that entries may be added.
 func (s *Store) checkAcquire(ctx context.Context, session string, r Resource) error {
 	if err := r.Check(true); err != nil {
 		return err

@@ -126,7 +126,6 @@ func (t *tenure) untilNotice() time.Duration {
 	return t.left() - min(t.ttl/10, time.Second)
 }
 
-// extend records a renewal.
 func (t *tenure) extend(ttl, deadline time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -136,7 +135,6 @@ func (t *tenure) extend(ttl, deadline time.Duration) {
 	}
 }
 
-// failed records the error of a renewal.
 func (t *tenure) failed(err error) {
 	if isLost(err) {
 		t.end(err)

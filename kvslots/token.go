@@ -22,7 +22,6 @@ func newSecret(session string) (nonce entry.Hash, half string) {
 	return nonce, secretHalf(session, nonce)
 }
 
-// randomHash returns random bytes from a cryptographic source.
 func randomHash() (h entry.Hash) {
 	_, _ = rand.Read(h[:])
 	return h

@@ -13,7 +13,6 @@ import (
 // forever is longer than any wait.
 const forever time.Duration = 1 << 62
 
-// times returns the ttl and the wait of options.
 func times(opts []Option) (ttl, wait time.Duration, err error) {
 	var o Options
 	err = o.Apply(opts)

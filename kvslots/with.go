@@ -9,8 +9,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// With borrows a slot of a pool, calls do with the lease, and returns the lease. The context of do ends before the lease does: see Lease.Context. Without WithWait it waits in
-// line until ctx ends, across failures of single gateways.
+// With borrows a slot of a pool, calls do with the lease, and returns the lease. The context of do ends
+// before the lease does: see Lease.Context. Without WithWait it waits in line until ctx ends, across failures
+// of single gateways.
 //
 // The errors are those of Store.Borrow, that of do, and those of Store.Return: the slot is taken until its lease
 // ends then. If the lease was lost while do ran, the error wraps Lease.Err, too.

@@ -15,9 +15,9 @@ import (
 // maxAnswer is the maximal length of an answer in bytes: that of 1,000 pools with long names.
 const maxAnswer = 4 << 20
 
-// exchange sends a request over HTTP, and reads its answer, up to a length of 4 MiB. The errors begin with the scheme and host of the URL, without its path, which may contain a
-// secret. They are ErrTLS and ErrNoTLS, that of a server's certificate that is not trusted, an
-// *Unanswered, and the cause of the request's context.
+// exchange sends a request over HTTP, and reads its answer, up to maxAnswer. The errors begin with the scheme
+// and host of the URL, without its path, which may contain a secret. They are ErrTLS, ErrNoTLS, that of a
+// server's certificate that is not trusted, an *Unanswered, and the cause of the request's context.
 func exchange(with *http.Client, r *http.Request) (*http.Response, []byte, error) {
 	name := r.URL.Scheme + "://" + r.URL.Host
 	response, err := with.Do(r)

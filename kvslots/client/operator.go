@@ -13,9 +13,9 @@ import (
 
 var _ kvslots.Operator = (*Client)(nil)
 
-// The methods of an operator. They ignore the options: the gateway knows who calls. Over HTTP they name a pool by its hash. Over NATS they name it as its
-// PoolRef does; gateways with a token require it for a hash, for ReadPools, and for changes of a
-// lock or a semaphore.
+// The methods of an operator. They ignore the options: the gateway knows the caller by its token. Over HTTP
+// they name a pool by its hash, over NATS as its PoolRef does; gateways with a token require it there for a
+// hash, for ReadPools, and for changes of a lock or a semaphore.
 
 const maxRead = 1000
 

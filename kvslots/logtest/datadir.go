@@ -115,7 +115,6 @@ func mayHaveForm(text []byte) bool {
 	return bytes.Contains(text, []byte("PRIVATE KEY")) || bytes.Contains(text, []byte("hunter"))
 }
 
-// blank returns as many spaces as a text has bytes.
 func blank(text []byte) []byte { return bytes.Repeat([]byte(" "), len(text)) }
 
 // hasHex reports whether 32 digits are an id or a token.

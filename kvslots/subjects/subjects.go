@@ -23,7 +23,7 @@ const (
 	RPC          = Service + ".rpc"
 )
 
-// The subjects of those who look at pools, locks and semaphores, and look after them.
+// The subjects of operators.
 const (
 	PoolList   = Service + ".pools"
 	PoolRead   = Service + ".read"

@@ -11,8 +11,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
-// OperatorParams are the parameters of the requests of those who look at pools, locks and
-// semaphores, and look after them.
+// OperatorParams are the parameters of the requests of operators.
 type OperatorParams struct {
 	Pool  kvslots.PoolRef
 	Key   string             // of the lock or semaphore, if the request names it
@@ -115,8 +114,8 @@ const (
 )
 
 // Needs returns the access that a request over NATS must prove by a token, if the gateway has
-// one. Who knows a pool's id, or the name of a lock or a semaphore, needs none to do what such
-// clients may do anyway.
+// one. A client that knows a pool's id, or the name of a lock or a semaphore, needs none to do what such clients may
+// do anyway.
 func (r *Route) Needs(p *Params) Access {
 	switch {
 	case p.Operator == nil || r.about == aPool, r.has&changing == 0 && p.Operator.Key != "":

@@ -8,8 +8,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// The operations of those who look at pools, locks and semaphores (gateway/README.md, "Who holds
-// it, and who waits").
+// The operations of operators (gateway/README.md, "Who holds it, and who waits").
 var (
 	ListPools  = &Operation{Route: wire.ListPools, endsWithClient: true, perform: listPools}
 	ReadHolder = &Operation{Route: wire.ReadHolder, endsWithClient: true, perform: readHolder}

@@ -61,8 +61,8 @@ func placeOf(err error) int {
 // takenTimeout bounds the read of who has taken what a call was refused.
 const takenTimeout = 500 * time.Millisecond
 
-// takenBy returns the value of wire.TakenHeader for a call that was granted nothing. Who may take from a pool,
-// or a lock by its name, may read it.
+// takenBy returns the value of wire.TakenHeader for a call that was granted nothing. A client that may take from
+// a pool, or a lock by its name, may read it.
 func (s *Service) takenBy(ctx context.Context, c *Call) string {
 	pool := kvslots.ByName(c.Key)
 	if c.Session == "" {

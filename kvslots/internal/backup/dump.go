@@ -19,11 +19,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// ErrNoBucket is returned by Dump when there is no bucket.
 var ErrNoBucket = errors.New("there is no bucket " + bucket.Name)
 
-// ErrReplaced is returned by Dump when the bucket was restored, or created anew, while Dump
-// read it.
 var ErrReplaced = errors.New("the bucket was replaced during the backup, which has to be repeated")
 
 const (

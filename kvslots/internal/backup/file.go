@@ -14,8 +14,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// ErrCorruptBackup is returned by Read for a file that is not a backup, or that was
-// truncated or changed.
 var ErrCorruptBackup = errors.New("not a complete backup")
 
 var errCutOff = fmt.Errorf("%w: it does not end as a backup does", ErrCorruptBackup)

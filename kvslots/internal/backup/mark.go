@@ -12,7 +12,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 )
 
-// ErrRestoreRunning is returned by Restore while another one runs.
 var ErrRestoreRunning = errors.New("another restore is running")
 
 // markTimeout bounds how long another restore may take to answer, and the removal of the

@@ -22,8 +22,6 @@ const (
 // stream. Each restore sets another value. No peer follows such a stream.
 const RestoreKey = "kvslots-restore"
 
-// ErrRestoring is returned by Open when the bucket is being restored. errors.Is also finds
-// ErrWrongBucket in it.
 var ErrRestoring error = restoringError{}
 
 type restoringError struct{}

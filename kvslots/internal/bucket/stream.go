@@ -39,8 +39,6 @@ const (
 	minMarkerTTL = time.Minute
 )
 
-// ErrWrongBucket is returned by Open when the bucket exists with settings that
-// kvslots cannot work with; the error's text names each of them.
 var ErrWrongBucket = errors.New("the bucket has a wrong configuration")
 
 // JetStream's codes while a cluster is forming.

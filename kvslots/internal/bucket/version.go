@@ -13,8 +13,6 @@ import (
 // minVersion is the first nats-server that has per-message TTLs and limit markers.
 const minVersion = "2.11"
 
-// ErrServerTooOld is returned by Open when the NATS server has no per-message
-// TTLs or limit markers; the error's text names the server and its version.
 var ErrServerTooOld = errors.New("NATS server is too old")
 
 // JetStream returns the JetStream API of the connected server, or ErrServerTooOld. It accepts

@@ -161,7 +161,6 @@ func decodeSlot(c codec, data []byte) (v SlotValue, err error) {
 	return v, nil
 }
 
-// decodeTicket is decodeSlot for a ticket's value.
 func decodeTicket(c codec, data []byte) (v TicketValue, err error) {
 	if c.ticket(&v); c.unfit {
 		return decode[TicketValue](data)

@@ -38,7 +38,6 @@ func (h Hash) IsZero() bool { return h == Hash{} }
 // String returns the hash as 32 lowercase hexadecimal digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// MarshalText returns what String returns.
 func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
 
 // UnmarshalText accepts what MarshalText returns, and nothing else.
@@ -51,7 +50,6 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// parseHash accepts only the spelling that String returns.
 func parseHash[T string | []byte](text T) (h Hash, ok bool) {
 	if len(text) != 2*len(h) {
 		return Hash{}, false

@@ -10,7 +10,6 @@ import (
 // MaxPosition is the highest position in a slot's key.
 const MaxPosition = math.MaxUint16
 
-// Kind is the kind of a key.
 type Kind uint8
 
 // The kinds of keys. Foreign is any key that kvslots does not write.
@@ -31,7 +30,6 @@ type Key struct {
 	N       int  // of a Slot, its position; of a Ticket, its number, at most 2³¹ − 1
 }
 
-// String returns the key as text, or "" for a Foreign one.
 func (k Key) String() string {
 	const longest = len("p.") + 2*len(k.Pool) + len(".w.") + 2*len(k.Session) + len(".2147483647")
 	return string(k.Append(make([]byte, 0, longest)))

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// Expect is the condition that the stream checks before it stores a message.
 type Expect int8
 
 const (

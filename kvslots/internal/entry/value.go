@@ -79,7 +79,6 @@ func (v *ConfigValue) OutSize() int {
 	return len(text) + 16*len(v.Out)
 }
 
-// WithIn returns the configuration with a position in service.
 func (v ConfigValue) WithIn(position int) ConfigValue {
 	i, found := v.searchOut(position)
 	if v.Out = slices.Clone(v.Out); found {
@@ -117,7 +116,6 @@ func (t Terms) Asked() uint64 {
 	return uint64(t.Limit)
 }
 
-// Named reports whether these are the terms of a named pool.
 func (t Terms) Named() bool { return t.Name != "" }
 
 // Pool returns the id of the named pool with these terms. It depends on the dialect and the
@@ -215,10 +213,8 @@ type BarrierValue struct {
 // Span is a duration that is encoded as whole milliseconds.
 type Span time.Duration
 
-// Duration returns the span as a time.Duration.
 func (s Span) Duration() time.Duration { return time.Duration(s) }
 
-// MarshalJSON encodes the span in milliseconds.
 func (s Span) MarshalJSON() ([]byte, error) {
 	return strconv.AppendInt(nil, time.Duration(s).Milliseconds(), 10), nil
 }

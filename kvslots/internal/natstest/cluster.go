@@ -145,7 +145,6 @@ func (c *Cluster) StreamLeader(stream string) *Server {
 	return nil
 }
 
-// URL returns the URLs of all servers, separated by commas.
 func (c *Cluster) URL() string {
 	var urls string
 	for n, s := range c.Servers {

@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// eventuallyLimit only ends a test that fails.
 const eventuallyLimit = 5 * time.Minute
 
 // Eventually waits for a condition, and fails the test if it is not met within five minutes. It

@@ -22,7 +22,6 @@ type Told struct {
 	By            string // who granted it
 }
 
-// NewLedger returns an empty Ledger.
 func NewLedger() *Ledger { return &Ledger{slots: map[any][]*Told{}} }
 
 // Grant records a lease of a slot, which is any comparable value.

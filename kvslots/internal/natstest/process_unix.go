@@ -137,7 +137,6 @@ func (p *Process) signal(s syscall.Signal) {
 	}
 }
 
-// URL returns the server's URL for clients.
 func (p *Process) URL() string { return p.url }
 
 // Name returns the server's name, as it stands in the info of a stream.
@@ -186,7 +185,6 @@ func StartProcess(t testing.TB) *Process {
 	return p
 }
 
-// URL returns the URLs of all servers, separated by commas.
 func (c *ProcessCluster) URL() string {
 	var urls []string
 	for _, p := range c.Servers {
@@ -195,13 +193,11 @@ func (c *ProcessCluster) URL() string {
 	return strings.Join(urls, ",")
 }
 
-// Connect connects to one of the servers. The connection is closed at the end of the test.
 func (c *ProcessCluster) Connect(opts ...nats.Option) *nats.Conn {
 	c.t.Helper()
 	return connectTo(c.t, c.URL(), opts)
 }
 
-// Number returns the number of the server with a name.
 func (c *ProcessCluster) Number(name string) int {
 	c.t.Helper()
 	for n, p := range c.Servers {

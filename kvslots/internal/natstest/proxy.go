@@ -19,7 +19,6 @@ type proxy struct {
 	closed   bool
 }
 
-// pipe is one connection through a proxy.
 type pipe struct {
 	in, out net.Conn // out is nil until the target is dialed
 	closed  chan struct{}

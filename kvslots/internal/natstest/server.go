@@ -52,7 +52,6 @@ func (s *Server) start() {
 	s.Server = srv
 }
 
-// JetStream returns the JetStream API on a connection.
 func JetStream(t testing.TB, nc *nats.Conn, opts ...jetstream.JetStreamOpt) jetstream.JetStream {
 	t.Helper()
 	js, err := jetstream.New(nc, opts...)
@@ -62,7 +61,6 @@ func JetStream(t testing.TB, nc *nats.Conn, opts ...jetstream.JetStreamOpt) jets
 	return js
 }
 
-// Stop stops the server and waits until it has stopped.
 func (s *Server) Stop() {
 	s.Shutdown()
 	s.WaitForShutdown()
@@ -75,7 +73,6 @@ func (s *Server) Restart() {
 	s.start()
 }
 
-// Reload changes the server's options while it runs.
 func (s *Server) Reload(change func(*server.Options)) {
 	s.t.Helper()
 	change(&s.opts)

@@ -21,12 +21,12 @@ type authenticator struct {
 	cfg Config
 	srv *Server
 
-	buckets, clients, full, probes *server.Account
+	buckets, clients, full *server.Account
 }
 
 // keys are the nkeys of the connections within the process. They are generated in
 // each process and never leave it.
-type keys struct{ bucket, service, probe nkey }
+type keys struct{ bucket, service nkey }
 
 type nkey struct {
 	nkeys.KeyPair
@@ -35,7 +35,7 @@ type nkey struct {
 
 func newKeys() (*keys, error) {
 	k := &keys{}
-	for _, key := range []*nkey{&k.bucket, &k.service, &k.probe} {
+	for _, key := range []*nkey{&k.bucket, &k.service} {
 		var err error
 		if *key, err = nkeyOf(nkeys.CreateUser()); err != nil {
 			return nil, err
@@ -57,7 +57,7 @@ func (k nkey) option() nats.Option { return nats.Nkey(k.public, k.Sign) }
 // findAccounts looks up the accounts. It is called before the server starts.
 func (a *authenticator) findAccounts(srv *server.Server) (err error) {
 	for name, account := range map[string]**server.Account{
-		bucketAccount: &a.buckets, clientAccount: &a.clients, fullAccount: &a.full, probeAccount: &a.probes,
+		bucketAccount: &a.buckets, clientAccount: &a.clients, fullAccount: &a.full,
 	} {
 		if *account, err = srv.LookupAccount(name); err != nil {
 			return err
@@ -100,8 +100,6 @@ func (a *authenticator) user(client server.ClientAuthentication) *server.User {
 	switch {
 	case key == a.bucket.public:
 		return &server.User{Account: a.buckets}
-	case key == a.probe.public:
-		return &server.User{Account: a.probes}
 	case key == a.service.public:
 		return &server.User{Account: a.clients}
 	case key != "" && slices.Contains(a.cfg.Nkeys, key):

@@ -22,11 +22,6 @@ const (
 	// fullAccount accepts no connection. A client that is one too many is assigned to
 	// it, so that the server tells the client the reason.
 	fullAccount = "FULL"
-
-	// probeAccount owns the stream of probe. nats-server removes the directory of an
-	// account some time after its last stream was deleted: in the bucket's account
-	// that could happen while the bucket is being created.
-	probeAccount = "PROBE"
 )
 
 // unlimited is the limit of the storage in nats-server's options, in bytes. Without one
@@ -111,6 +106,5 @@ const accountsConfig = `
 		` + bucketAccount + ` { jetstream: enabled }
 		` + clientAccount + ` { }
 		` + fullAccount + ` { limits { max_connections: 0 } }
-		` + probeAccount + ` { jetstream: enabled }
 	}
 `

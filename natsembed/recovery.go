@@ -21,7 +21,7 @@ func (s *Server) checkRecovery(ctx context.Context) error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	js, err := s.jetStream(s.keys.bucket)
+	js, err := s.jetStream()
 	if err != nil {
 		return cmp.Or(s.broken(), err)
 	}

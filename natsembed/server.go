@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -92,11 +91,7 @@ func start(ctx context.Context, cfg Config, sync flush.Syncer) (*Server, error) 
 
 // open prepares the directory and starts everything. After an error nothing runs.
 func (s *Server) open(ctx context.Context) error {
-	err := s.dir.Recover()
-	if err == nil {
-		err = os.RemoveAll(s.dir.probePath())
-	}
-	if err != nil {
+	if err := s.dir.Recover(); err != nil {
 		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
 	}
 	if err := s.launchFirst(ctx); err != nil {
@@ -139,6 +134,10 @@ func (s *Server) launchFirst(ctx context.Context) error {
 	return s.launch(ctx)
 }
 
+// errUngroupable wraps the reason why writes cannot be flushed in groups. nats-server
+// must then flush each write itself.
+var errUngroupable = errors.New("writes cannot be flushed in groups")
+
 // launchGrouped starts the Flusher, and then nats-server. From the first instant, blocks
 // that nats-server removes or rewrites have links.
 func (s *Server) launchGrouped(ctx context.Context) (err error) {
@@ -149,9 +148,6 @@ func (s *Server) launchGrouped(ctx context.Context) (err error) {
 		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
 	}
 	if err = s.launch(ctx); err == nil {
-		err = s.probe(ctx)
-	}
-	if err == nil {
 		err = s.flusher.Started()
 	}
 	if err != nil {
@@ -286,8 +282,8 @@ func (s *Server) connect(key nkey, opts []nats.Option) (*nats.Conn, error) {
 }
 
 // jetStream returns the JetStream API on a connection of its own. The caller must close its Conn.
-func (s *Server) jetStream(key nkey) (jetstream.JetStream, error) {
-	nc, err := s.connect(key, nil)
+func (s *Server) jetStream() (jetstream.JetStream, error) {
+	nc, err := s.Connect()
 	if err != nil {
 		return nil, err
 	}

@@ -188,7 +188,7 @@ func messages(t *testing.T, srv *Server) uint64 {
 
 func connect(t *testing.T, srv *Server) jetstream.JetStream {
 	t.Helper()
-	js, err := srv.jetStream(srv.keys.bucket)
+	js, err := srv.jetStream()
 	kvslotstest.Must(t, err)
 	t.Cleanup(js.Conn().Close)
 	return js

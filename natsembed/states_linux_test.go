@@ -35,7 +35,7 @@ var tasks = map[string]func(ctx context.Context, srv *Server) error{
 		return s.flushed()
 	},
 	"update": func(ctx context.Context, srv *Server) error {
-		js, err := srv.jetStream(srv.keys.bucket)
+		js, err := srv.jetStream()
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func runVictim(dir string) {
 }
 
 func fillVictim(srv *Server, hang *atomic.Bool) error {
-	js, err := srv.jetStream(srv.keys.bucket)
+	js, err := srv.jetStream()
 	if err != nil {
 		return err
 	}

@@ -73,11 +73,9 @@ func (h hashes) add(content []byte) {
 // secrets yields where a text holds secrets.
 func (h hashes) secrets(text []byte) iter.Seq[span] {
 	return func(yield func(span) bool) {
-		if mayHaveForm(text) {
-			for _, at := range storedSecret.FindAllIndex(storedPublic.ReplaceAllFunc(text, blank), -1) {
-				if !yield(span(at)) {
-					return
-				}
+		for _, at := range storedSecret.FindAllIndex(storedPublic.ReplaceAllFunc(text, blank), -1) {
+			if !yield(span(at)) {
+				return
 			}
 		}
 		for at := range hexDigits(text, 32) {
@@ -96,23 +94,6 @@ func (h hashes) secrets(text []byte) iter.Seq[span] {
 			}
 		}
 	}
-}
-
-// mayHaveForm reports whether storedSecret may match. It takes a tenth of the time.
-func mayHaveForm(text []byte) bool {
-	capitals := 0 // in a row, or digits
-	for i, c := range text {
-		if c == '-' && i > 0 && i+1 < len(text) && isHex[text[i-1]] && isHex[text[i+1]] { // a UUID
-			return true
-		}
-		if capitals++; c < '2' || c > '7' && c < 'A' || c > 'Z' {
-			capitals = 0
-		}
-		if capitals == 58 { // the seed of an nkey
-			return true
-		}
-	}
-	return bytes.Contains(text, []byte("PRIVATE KEY")) || bytes.Contains(text, []byte("hunter"))
 }
 
 func blank(text []byte) []byte { return bytes.Repeat([]byte(" "), len(text)) }

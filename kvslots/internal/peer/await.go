@@ -13,7 +13,6 @@ import (
 // resumes the slot that was claimed. Without a slot it takes the ticket out of the line before its
 // caller is answered, since the session may enqueue again.
 
-// awaited is what a borrow knows of the Enqueue that it waits for.
 type awaited struct {
 	place uint64 // of the ticket that it found first; 0: none
 	mark  uint64 // the author of the write that told of its slot; 0: none
@@ -91,13 +90,11 @@ func (b *borrow) told(s *rules.Slot) bool {
 	return b.knew
 }
 
-// drop purges a key, and then attends again.
 func (b *borrow) drop(key entry.Key, revision uint64) {
 	b.to(parting)
 	b.p.discard(key, revision, func(*write) { b.turn(parting) })
 }
 
-// turn has a borrow that is in a phase attend again.
 func (b *borrow) turn(from phase) {
 	if b.phase == from {
 		b.unbind()

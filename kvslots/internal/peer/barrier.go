@@ -18,7 +18,6 @@ type barrier struct {
 	serves []*read
 }
 
-// reads holds the pending reads.
 type reads struct {
 	unsent   []*read            // reads for which no barrier was sent yet
 	reached  alarmQueue[uint64] // reads that wait for a revision
@@ -40,7 +39,6 @@ func (p *post) whenCurrent(c *call, try func()) {
 	p.sendBarrier()
 }
 
-// whenLive calls do when the view is live.
 func (p *post) whenLive(do func()) { p.reads.reached.start(alarmOf[uint64](nil, do), 0) }
 
 // after calls do when d has passed and the view is live, unless the call is answered by then. c may

@@ -67,7 +67,6 @@ func (p *Peer) serve(request Request, c *call) {
 	}
 }
 
-// giveBackHeld returns a lease.
 func (p *Peer) giveBackHeld(c *call, h *Held) {
 	p.sessions.use(c, h.Session)
 	c.takesEffect()

@@ -11,7 +11,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// naming is what the pools need of the rules for names and for idle pools.
 type naming interface {
 	open(b *borrow, pool *rules.Pool)        // opens a borrow's name
 	restore(pool *rules.Pool)                // ends the closing of an idle pool
@@ -63,7 +62,6 @@ func (p *pools) countSteps() map[Transition]uint64 {
 	return taken
 }
 
-// wish is the requested lease.
 type wish struct {
 	lease, session, nonce entry.Hash
 	origin                entry.Hash                            // of a borrow of a name without a session
@@ -77,7 +75,6 @@ type wish struct {
 	anyLimit              bool        // it waits while the pool has another limit
 }
 
-// claim is a borrow's latest claim.
 type claim struct {
 	number int // counted from 0; of a borrow without leaseOf always 0
 	write  *write
@@ -125,7 +122,6 @@ func (p *pools) unlist(b *borrow) {
 	p.listed = p.listed[:last]
 }
 
-// borrows returns the borrows that are not done, in the order of arrival.
 func (p *pools) borrows() []*borrow {
 	return slices.SortedFunc(slices.Values(p.listed), func(x, y *borrow) int { return cmp.Compare(x.number, y.number) })
 }
@@ -234,7 +230,6 @@ func (b *borrow) requeue() {
 	b.backToQueue()
 }
 
-// wait has a borrow wait in the line, where its ticket stands.
 func (b *borrow) wait() {
 	b.to(waiting)
 	b.pool.mark()
@@ -256,7 +251,6 @@ func (b *borrow) backToQueue() {
 	b.enlist()
 }
 
-// enlist puts a borrow into its pool's queue, unless it is there.
 func (b *borrow) enlist() {
 	queue := &b.pool.queue
 	i, found := slices.BinarySearchFunc(*queue, b, func(x, y *borrow) int { return cmp.Compare(x.number, y.number) })
@@ -273,7 +267,6 @@ func (b *borrow) restart() {
 	b.backToQueue()
 }
 
-// serveQueue serves the borrows that have arrived, in that order.
 func (ps *poolState) serveQueue(pool *rules.Pool) {
 	for _, b := range ps.queue {
 		if b.phase == arrived && !b.serve(pool) {

@@ -1,6 +1,5 @@
 package peer
 
-// phase is the phase of a borrow.
 type phase uint8
 
 // The phases; the package comment draws what leads from one to another.
@@ -32,10 +31,8 @@ var transitions = [phases][]phase{
 	done:        {},
 }
 
-// Transition is a step of a borrow from one phase to another.
 type Transition struct{ From, To string }
 
-// Transitions returns all transitions that may occur.
 func Transitions() []Transition {
 	var all []Transition
 	for from, to := range transitions {

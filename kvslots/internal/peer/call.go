@@ -6,7 +6,6 @@ import (
 	"slices"
 )
 
-// call is a caller's request that is not answered yet.
 type call struct {
 	k       *kernel
 	id      uint64
@@ -18,7 +17,6 @@ type call struct {
 	parked  *Answer   // an answer that waits for the session's refresh; nil: none
 }
 
-// attendant is a client session as its calls see it.
 type attendant interface {
 	delays() bool       // reports whether an answer has to wait until the session is promised to live
 	attend()            // an answer waits
@@ -26,7 +24,6 @@ type attendant interface {
 	takeBack(a *Answer) // an answer that has waited does not reach its caller
 }
 
-// calls holds the open calls.
 type calls struct {
 	last uint64
 	open map[uint64]*call
@@ -39,23 +36,19 @@ func (k *kernel) beginCall() (c *call, id uint64) {
 	return c, c.id
 }
 
-// openCalls returns the open calls in order of arrival.
 func (k *kernel) openCalls() []*call {
 	return slices.SortedFunc(maps.Values(k.calls.open), func(x, y *call) int { return cmp.Compare(x.id, y.id) })
 }
 
-// openCall returns the open call of an id, or nil.
 func (k *kernel) openCall(id uint64) *call { return k.calls.open[id] }
 
 func (k *kernel) countCalls() int { return len(k.calls.open) }
 
-// bound sets when the call is answered ErrUnavailable.
 func (c *call) bound(at Instant) { c.k.armFor(&c.limit, at, (*overdueCall)(c)) }
 
 // unbound lets the call take as long as it takes.
 func (c *call) unbound() { c.k.disarm(&c.limit) }
 
-// overdueCall is a call that has taken too long.
 type overdueCall call
 
 func (c *overdueCall) fire() { (*call)(c).end(ErrUnavailable) }

@@ -51,7 +51,6 @@ func (b *borrow) isWaitedForSince(at Instant) bool {
 	return slices.ContainsFunc(b.callers, func(a *caller) bool { return a.came <= at })
 }
 
-// waitEnds returns when the last of the callers' waits ends.
 func (b *borrow) waitEnds() (at Instant) {
 	for _, a := range b.callers {
 		at = max(at, a.ends)
@@ -116,7 +115,6 @@ func (a *caller) quit(why error) {
 	b.leave(why)
 }
 
-// end answers a caller, which is in its borrow's list no more.
 func (a *caller) end(answer Answer, place int32) {
 	a.of.p.disarm(&a.expiry)
 	a.onQuit(nil)

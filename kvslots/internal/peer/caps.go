@@ -19,7 +19,6 @@ const (
 	ofNames                   // named pools in use
 )
 
-// limit is a cap on a quota.
 type limit struct {
 	quota
 	most int // 0: no cap
@@ -27,7 +26,6 @@ type limit struct {
 	err  error
 }
 
-// capOf returns a cap on what is counted of a holder.
 func capOf(of counted, holder entry.Hash, most, have int, err error) limit {
 	return limit{quota{of, holder}, most, have, err}
 }

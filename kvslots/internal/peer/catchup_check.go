@@ -25,14 +25,12 @@ type check struct {
 	redelivered map[uint64]struct{} // the revisions that were delivered again
 }
 
-// logged is an applied entry in the check's log.
 type logged struct {
 	revision uint64
 	key      entry.Key
 	at       time.Time
 }
 
-// note adds an entry to the log.
 func (c *check) note(e *entry.Entry) {
 	if len(c.log) == 2*recent {
 		c.log = c.log[:copy(c.log, c.log[recent:])]
@@ -83,7 +81,6 @@ func (f *keeper) checkDelivery(e *entry.Entry) bool {
 	return true
 }
 
-// tracked reports whether the view keeps the revision of a key.
 func tracked(key entry.Key) bool { return key.Kind != entry.Barrier && key.Kind != entry.Foreign }
 
 // endCheck reports whether each entry that the check covers was delivered again, has

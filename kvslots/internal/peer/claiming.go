@@ -19,14 +19,12 @@ func (ps *poolState) mayTake(s *rules.Slot, position int) bool {
 	return true
 }
 
-// sweep purges a value that holds no slot.
 func (ps *poolState) sweep(s *rules.Slot) {
 	if key := rules.SlotKey(ps.id, s.Position); !ps.p.isPurging(key, s.Revision) {
 		ps.p.discard(key, s.Revision, nil)
 	}
 }
 
-// take writes a claim of a position.
 func (ps *poolState) take(position int, v entry.SlotValue, settled func(*write)) *write {
 	key := rules.SlotKey(ps.id, position)
 	v.Claimer, v.After = ps.p.self(), ps.p.view().Fenced()
@@ -41,7 +39,6 @@ func (ps *poolState) take(position int, v entry.SlotValue, settled func(*write))
 	return w
 }
 
-// sendClaim claims a position for a borrow.
 func (b *borrow) sendClaim(position int, generation uint64) {
 	b.to(claiming)
 	b.generation = generation
@@ -54,7 +51,6 @@ func (b *borrow) sendClaim(position int, generation uint64) {
 	b.charge(w)
 }
 
-// nextLease returns the number, the lease and the nonce of the borrow's next claim.
 func (b *borrow) nextLease() (n int, lease, nonce entry.Hash) {
 	if b.leaseOf == nil || b.claim.write == nil {
 		return 0, b.lease, b.nonce
@@ -161,7 +157,6 @@ func (b *borrow) grant(s *rules.Slot) bool {
 	return true
 }
 
-// serveLine claims for the tickets whose turn it is.
 func (ps *poolState) serveLine(pool *rules.Pool) {
 	if pool == nil {
 		return
@@ -198,7 +193,6 @@ func (ps *poolState) claimsFor(t *rules.Ticket) bool {
 	return ps.p.isPresent() && ps.p.view().Promotes(t, ps.p.self(), ps.p.now()) && !ps.p.inFlight(ps.id).Serves(t.Place)
 }
 
-// claimFor claims a position for an enqueued ticket.
 func (ps *poolState) claimFor(t *rules.Ticket, position int) {
 	v := &t.Value
 	ps.users++

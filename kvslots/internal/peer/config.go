@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// Config configures a Peer.
 type Config struct {
 	// Replicated is set if the stream has replicas: then a barrier must be a write.
 	Replicated bool

@@ -25,7 +25,6 @@ func (p *registry) remove(c *call, r Delete) {
 	})
 }
 
-// clear purges the slots and tickets of a generation that has ended.
 func (p *registry) clear(id entry.Hash, generation uint64) {
 	pool := p.view().Pool(id)
 	if pool == nil {

@@ -2,7 +2,6 @@ package peer
 
 import "github.com/kvslots/kvslots/kvslots/internal/entry"
 
-// maxEndings is how many leases are remembered.
 const maxEndings = 4096
 
 // endings remembers why the last leases have ended that their holders have not returned.
@@ -12,7 +11,6 @@ type endings struct {
 	next   int          // the oldest of leases, once it is full
 }
 
-// noteEnding remembers the cause of the end of a lease.
 func (p *leases) noteEnding(lease entry.Hash, cause entry.Cause) { p.endings.note(lease, cause) }
 
 func (e *endings) note(lease entry.Hash, cause entry.Cause) {

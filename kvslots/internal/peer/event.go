@@ -36,7 +36,6 @@ type watch struct {
 	scene scene // before the entry that is being applied
 }
 
-// set has events made from now on, or no more.
 func (w *watch) set(on bool) { w.on = on }
 
 // before notes what an entry is about to change. The label of a lease or a ticket may be
@@ -197,14 +196,12 @@ func (w *watch) tellSession(e *entry.Entry) {
 	}
 }
 
-// startsOver tells watchers that changes may be missing.
 func (w *watch) startsOver() {
 	if w.on {
 		w.add(Event{Kind: StartsOver, Revision: w.view().Revision, Time: w.view().Time})
 	}
 }
 
-// event adds an event of an entry.
 func (w *watch) event(e *entry.Entry, kind EventKind, x Event) {
 	x.Kind, x.Revision, x.Time = kind, e.Revision, e.Time
 	w.add(x)

@@ -26,7 +26,6 @@ const (
 	rebuildPause = 10 * time.Second
 )
 
-// mode is the mode of the view.
 type mode uint8
 
 const (
@@ -93,7 +92,6 @@ func (f *keeper) begin() {
 	f.order(0)
 }
 
-// host is what the keeper needs of the peer.
 type host interface {
 	apply(e *entry.Entry, age time.Duration) // applies an entry to the view, and updates the pending work
 	restart()                                // a new view begins, which is empty
@@ -101,7 +99,6 @@ type host interface {
 	presenceLost()                           // the presence is gone, and with it the tickets of this peer
 }
 
-// order orders a reading.
 func (f *keeper) order(from uint64) {
 	f.disarm(&f.retry)
 	f.number++
@@ -114,7 +111,6 @@ func (f *keeper) isReading(number uint64, at stage) bool {
 	return number == f.number && f.stage == at && !f.isStopping()
 }
 
-// started records that a reading has begun.
 func (f *keeper) started(number uint64, s StreamInfo) {
 	if !f.isReading(number, ordered) {
 		return
@@ -216,7 +212,6 @@ func (f *keeper) join() {
 	}
 }
 
-// next applies the next entry of the feed.
 func (f *keeper) next(e *entry.Entry) {
 	switch {
 	case e.Revision <= f.view().Revision:
@@ -237,7 +232,6 @@ func (f *keeper) next(e *entry.Entry) {
 	}
 }
 
-// take applies the next entry.
 func (f *keeper) take(e *entry.Entry, age time.Duration) {
 	if e.Revision > f.view().Revision+1 && f.mode != loading {
 		f.count().Skips += e.Revision - f.view().Revision - 1

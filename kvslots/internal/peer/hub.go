@@ -10,13 +10,11 @@ import (
 // hub is a Peer as the keeper of its view sees it. What the view shows goes to the rooms from here.
 type hub Peer
 
-// holder is what held a slot.
 type holder struct {
 	lease entry.Hash
 	live  bool
 }
 
-// holderBefore returns the holder of a slot before an entry of the slot is applied.
 func (p *Peer) holderBefore(e *entry.Entry) (h holder) {
 	if e.Key.Kind == entry.Slot {
 		if s := p.view().Pool(e.Key.Pool).Slot(e.Key.N); s != nil && s.Taken {

@@ -61,7 +61,6 @@ func (n *names) setClosing(pool *rules.Pool, closing bool) {
 	n.writeConfig(n.config(pool.ID, value), func() {})
 }
 
-// finishClosing removes an idle pool that is being closed.
 func (n *names) finishClosing(pool *rules.Pool) {
 	registered := !pool.Terms().Named()
 	n.writeConfig(n.purgeConfig(pool.ID), func() {
@@ -88,7 +87,6 @@ func (i *idlers) due(now Instant) bool {
 	return pool != nil && (now.Sub(since) >= i.time || i.Len() > i.most)
 }
 
-// run finishes closings and begins to close idle pools.
 func (c *idleCloser) run() {
 	if c.n.isStopping() || !c.n.isPresent() {
 		return
@@ -102,7 +100,6 @@ func (c *idleCloser) run() {
 
 func (n *names) plan() { n.closer.plan() }
 
-// plan sets the timer that calls run.
 func (c *idleCloser) plan() {
 	const never = Instant(math.MaxInt64)
 	from := never
@@ -121,7 +118,6 @@ func (c *idleCloser) plan() {
 	}
 }
 
-// finish finishes the closings that the view shows.
 func (c *idleCloser) finish() {
 	for _, pool := range c.n.view().Closings() {
 		ps := c.n.byID[pool.ID]
@@ -143,7 +139,6 @@ func (c *idleCloser) mustRestore(pool *rules.Pool) bool {
 	return pool.InUseOrWaited() || !pool.Terms().Named() && (most == 0 || c.n.now().Sub(pool.LastUse()) < most)
 }
 
-// closeIdle begins to close idle pools.
 func (c *idleCloser) closeIdle(i *idlers) {
 	for n := len(c.n.view().Closings()); n < maxClosings && i.due(c.n.now()); n++ {
 		pool, _ := i.First()

@@ -55,7 +55,6 @@ func (k *kernel) randomHash() (h entry.Hash) {
 // randomNumber returns a number that is not 0 and fits in the 53 bits of a JSON number.
 func (k *kernel) randomNumber() uint64 { return k.source.Uint64()>>11 | 1 }
 
-// randomPause returns a random duration below most.
 func (k *kernel) randomPause(most time.Duration) time.Duration {
 	return time.Duration(k.source.Int64N(int64(most)))
 }
@@ -64,7 +63,6 @@ func (k *kernel) log(level LogLevel, message, reason string) {
 	k.ready.Logs = append(k.ready.Logs, Log{Level: level, Message: message, Reason: reason})
 }
 
-// handOver returns what Ready returns, and begins anew.
 func (k *kernel) handOver() Ready {
 	r := k.ready
 	k.ready, k.spare = Ready{

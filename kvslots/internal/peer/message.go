@@ -25,21 +25,18 @@ func (p *post) purge(key entry.Key, revision uint64) entry.Message {
 	return m
 }
 
-// config returns the message that writes a pool's configuration.
 func (p *post) config(pool entry.Hash, value entry.ConfigValue) entry.Message {
 	key := rules.ConfigKey(pool)
 	revision, _ := p.view().Latest(key)
 	return entry.NewMessage(key, value, revision, 0)
 }
 
-// purgeConfig returns the message that ends a pool.
 func (p *post) purgeConfig(pool entry.Hash) entry.Message {
 	key := rules.ConfigKey(pool)
 	revision, _ := p.view().Latest(key)
 	return p.purge(key, revision)
 }
 
-// purgeSlot returns the message that frees a slot.
 func (p *post) purgeSlot(s *rules.Slot) entry.Message {
 	return p.purge(rules.SlotKey(s.Pool.ID, s.Position), s.Revision)
 }

@@ -37,7 +37,6 @@ type ByUse[T any] struct {
 	Owned    T // locks that an owner held, and no session
 }
 
-// of returns the measure for a slot's lease.
 func (b *ByUse[T]) of(lease *entry.SlotValue) *T {
 	switch {
 	case !lease.Session.IsZero():

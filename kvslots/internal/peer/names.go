@@ -11,7 +11,6 @@ import (
 // A borrow under other terms first closes the name, if that is idle. One that asks for another limit
 // may also wait in the line: see setLimitOf.
 
-// names opens and closes pools: it implements naming.
 type names struct {
 	*pools
 	closer idleCloser

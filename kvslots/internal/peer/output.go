@@ -7,7 +7,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// Instant is a reading of this machine's monotonic clock.
 type Instant = rules.Instant
 
 // Ready is what the caller of the peer has to do. The slices are valid until the
@@ -36,7 +35,6 @@ type Reading struct {
 	From   uint64 // the first sequence to deliver; 0: the whole stream
 }
 
-// Answer is the answer to a call.
 type Answer struct {
 	Call   uint64
 	Err    error
@@ -50,7 +48,6 @@ type Answer struct {
 	Ended  error // Follow: why what it follows has ended
 }
 
-// Grant is a lease that was granted or renewed.
 type Grant struct {
 	Position int
 	Fence    uint64
@@ -95,13 +92,11 @@ type grantBasis struct {
 	resumed  bool          // the lease was granted before, and may be promised for longer
 }
 
-// State is the state of a pool at one instant.
 type State struct {
 	Count, InUse, Waiting int
 	Out                   int // slots that are out of service and not in use
 }
 
-// OwnedState is the state of a lock without a session, at one instant.
 type OwnedState struct {
 	Owner  string
 	Fence  uint64
@@ -117,7 +112,6 @@ type Log struct {
 	Key     entry.Hash // a hash of the key that it is about; may be zero
 }
 
-// LogLevel is the level of a Log.
 type LogLevel int8
 
 const (
@@ -125,7 +119,6 @@ const (
 	Warn
 )
 
-// Outcome is the outcome of a write.
 type Outcome int8
 
 // The outcomes. With a refusal, it is certain that the message was not written.
@@ -138,7 +131,6 @@ const (
 	Unknown                 // the connection is gone: written, not written, or still to be
 )
 
-// Ack is the answer to a write.
 type Ack struct {
 	Outcome  Outcome
 	Revision uint64
@@ -171,7 +163,6 @@ type PoolDetail struct {
 	MoreHolders bool          // there are leases after the last of Holders
 }
 
-// HolderStats describes a lease.
 type HolderStats struct {
 	Session     entry.Hash // zero for a lock that no session holds
 	Owner       string
@@ -181,7 +172,6 @@ type HolderStats struct {
 	Label       string // of the lease, or of its session
 }
 
-// WaiterStats describes a ticket that stands in a line.
 type WaiterStats struct {
 	Session entry.Hash // zero for a borrow without a session
 	Place   int        // in the line, from 1
@@ -190,7 +180,6 @@ type WaiterStats struct {
 	Away    bool   // no caller waits: the place is kept for a repeat, and not served
 }
 
-// IdleStats describes a named pool that is idle.
 type IdleStats struct {
 	Terms entry.Terms
 	Idle  time.Duration
@@ -222,7 +211,6 @@ type Event struct {
 	Took     time.Duration // Granted, Left: how long it has waited; an end of a lease: how long it was held
 }
 
-// EventKind says what has changed.
 type EventKind uint8
 
 const (

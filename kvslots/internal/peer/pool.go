@@ -37,7 +37,6 @@ type ticketNumbers struct {
 	freeNumbers []int // lower ones that are free
 }
 
-// pools holds the pools with pending work.
 type pools struct {
 	*leases
 	names      naming
@@ -113,7 +112,6 @@ func (ps *poolState) tidy() {
 	}
 }
 
-// advance advances everything in a pool as far as the view allows.
 func (ps *poolState) advance() {
 	pool := ps.p.view().Pool(ps.id)
 	ps.noteGeneration(pool)
@@ -146,7 +144,6 @@ func (ps *poolState) markLater() {
 	}
 }
 
-// remains describes the pools with pending work.
 func (p *pools) remains() (list []string) {
 	for _, ps := range p.byID {
 		list = append(list, fmt.Sprintf("pool %s: queue %d tickets %d users %d", ps.id, len(ps.queue), len(ps.tickets), ps.users))

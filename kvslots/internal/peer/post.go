@@ -112,7 +112,6 @@ func (p *post) isPurging(key entry.Key, revision uint64) bool {
 	return w != nil && w.sent && w.msg.Marker && w.msg.Revision == revision
 }
 
-// isWriting reports whether a write of a key is pending.
 func (p *post) isWriting(key entry.Key) bool { return p.byKey[key] != nil }
 
 // isWritingOver reports whether a write over that revision of a key is pending.
@@ -124,7 +123,6 @@ func (p *post) isWritingOver(key entry.Key, revision uint64) bool {
 	return w != nil
 }
 
-// forget removes a write from those of its key.
 func (p *post) forget(w *write) {
 	first := p.byKey[w.key()]
 	switch {

@@ -36,12 +36,10 @@ type presence struct {
 	confirmation
 }
 
-// self returns this peer's presence, or zero if it has none yet.
 func (f *keeper) self() entry.Hash { return f.presence.id }
 
 func (f *keeper) selfKey() entry.Key { return rules.SessionKey(f.presence.id) }
 
-// isPresent reports whether the view shows the presence.
 func (f *keeper) isPresent() bool { return f.presence.revision != 0 }
 
 // lastSeen returns when the latest refresh was sent that the view shows.
@@ -92,7 +90,6 @@ func (s *presence) hurry() {
 	}
 }
 
-// draw draws another id.
 func (s *presence) draw() {
 	s.id = s.k.randomHash()
 	if s.first.IsZero() {

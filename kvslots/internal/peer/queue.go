@@ -65,7 +65,6 @@ func (q *alarmQueue[R]) Pop() any {
 	return e
 }
 
-// start adds an alarm to the queue, or moves it.
 func (q *alarmQueue[R]) start(e *alarm[R], at R) {
 	q.last++
 	e.at, e.order = at, q.last
@@ -97,7 +96,6 @@ func (q *alarmQueue[R]) run(upTo R) {
 	}
 }
 
-// drain removes all alarms and returns them in order.
 func (q *alarmQueue[R]) drain() []*alarm[R] {
 	var list []*alarm[R]
 	for len(q.alarms) > 0 {
@@ -115,10 +113,8 @@ func (k *kernel) armFor(e *timer, at Instant, does firer) { k.timers.startFor(e,
 
 func (k *kernel) disarm(e *timer) { k.timers.stop(e) }
 
-// ring fires the alarms that are due.
 func (k *kernel) ring() { k.timers.run(k.instant) }
 
-// nextAlarm returns when the next alarm is due; ok is false if none is set.
 func (k *kernel) nextAlarm() (at Instant, ok bool) {
 	if k.timers.Len() == 0 {
 		return 0, false

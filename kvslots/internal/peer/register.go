@@ -90,7 +90,6 @@ func (r Register) asked() entry.Hash {
 	return entry.HashOf(entry.OfRequest, text)
 }
 
-// repeats reports whether the pool remembers the request key.
 func (r Register) repeats(pool *rules.Pool) bool { return !r.remembered(pool).IsZero() }
 
 // reuses reports whether the pool remembers that the request key has asked for something else.

@@ -21,7 +21,6 @@ func (b *borrow) limits(pool *rules.Pool) []limit {
 	return limits
 }
 
-// charge counts a claim or a ticket of the borrow for the caps that it may reach.
 func (b *borrow) charge(w *write) { w.charge(b.limits(b.p.view().Pool(b.pool.id))) }
 
 // waiter returns the origin for which the borrow's place counts.

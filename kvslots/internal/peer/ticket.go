@@ -9,7 +9,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// ticket is a borrow's place in the line.
 type ticket struct {
 	key   entry.Key
 	place uint64 // 0 until the view shows it
@@ -59,7 +58,6 @@ func (b *borrow) sendTicket(place *rules.Ticket) {
 	}
 }
 
-// newTicket returns the ticket to join with.
 func (b *borrow) newTicket() (key entry.Key, value *entry.TicketValue) {
 	if b.enqueued() {
 		return rules.EnqueuedKey(b.pool.id, b.session), &entry.TicketValue{
@@ -123,7 +121,6 @@ func (b *borrow) isJoiningAt(key entry.Key) bool {
 	return b.ticket.key == key && !b.ticket.stands() && b.pool.tickets[key] == b
 }
 
-// noteTicket handles the applied entry of a ticket.
 func (p *pools) noteTicket(e *entry.Entry) {
 	var b *borrow
 	ps := p.byID[e.Key.Pool]
@@ -193,7 +190,6 @@ func (p *pools) purgeOrphans() {
 	}
 }
 
-// admit admits a borrow to the line when the view shows its ticket.
 func (b *borrow) admit(e *entry.Entry) {
 	b.ticket.place = cmp.Or(e.Ticket.Place, e.Revision)
 	if b.phase == done {

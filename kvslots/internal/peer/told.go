@@ -7,7 +7,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// leases is what this peer does with leases that were granted.
 type leases struct {
 	*keeper
 	endings endings
@@ -30,14 +29,13 @@ func (p *leases) promiseAnew(a *Answer) bool {
 	return true
 }
 
-// takeBack is for an answer that does not reach its caller.
+// takeBack is called when an answer does not reach its caller.
 func (p *leases) takeBack(a *Answer) {
 	if g := &a.Grant; a.Err == nil && g.basis.revision != 0 && g.Sharers.lose() {
 		p.giveBack(g.basis.key, g.Lease, func() {})
 	}
 }
 
-// abandon is for a lease of which a caller was not told.
 func (p *leases) abandon(r Abandon) {
 	if r.Sharers.lose() {
 		p.whenLive(func() {

@@ -19,7 +19,6 @@ type underWay struct {
 
 var nothing rules.InFlight
 
-// inFlight returns the claims and the tickets of a pool that are under way.
 func (p *post) inFlight(pool entry.Hash) *rules.InFlight {
 	if u := p.underWay[pool]; u != nil {
 		return &u.InFlight
@@ -50,16 +49,13 @@ func (w *write) claims(place uint64) {
 	put(&w.counts().Claims, w.key().N, rules.Claim{Place: place, Author: w.author()})
 }
 
-// joins counts a write as a new ticket.
 func (w *write) joins() { w.counts().Joining++ }
 
-// frees counts a write as the purge of a slot.
 func (w *write) frees() {
 	u := w.counts()
 	u.freeing = append(u.freeing, w)
 }
 
-// countsNoMore ends what claims, joins and frees began.
 func (w *write) countsNoMore() {
 	u, p := w.under, w.p
 	if u == nil {

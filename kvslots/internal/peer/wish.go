@@ -1,13 +1,11 @@
 package peer
 
-// lend begins a borrow of a slot of a registered pool.
 func (p *pools) lend(c *call, r Borrow) {
 	p.borrow(c, r.Pool, &wish{
 		lease: r.Lease, nonce: r.Nonce, leaseOf: r.LeaseOf, request: r.Request, ttl: r.TTL, label: r.Label, from: r.Origin,
 	}, r.Wait)
 }
 
-// acquire begins a borrow of a lock or of a slot of a semaphore.
 func (p *pools) acquire(c *call, r Acquire) {
 	p.borrow(c, r.Pool, &wish{
 		lease: r.Lease, nonce: r.Nonce, request: r.Request, session: r.Session, owner: r.Owner, origin: r.Origin,

@@ -81,10 +81,8 @@ func (w *write) sentAt() Instant   { return w.begun }
 func (w *write) isOver() bool      { return w.over }
 func (w *write) firstCopy() uint64 { return w.order }
 
-// onRepeat sets what is called when the message is sent again.
 func (w *write) onRepeat(do func()) { w.again = do }
 
-// result is the kind of a resolution.
 type result uint8
 
 const (

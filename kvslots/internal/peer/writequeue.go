@@ -33,7 +33,6 @@ func (w *write) maySend() bool {
 	return w.p.isLive() && (w.sent || w.queue.sent < window)
 }
 
-// sendWaiting sends the first waiting writes, as far as they may be sent.
 func (p *post) sendWaiting() {
 	for i := range p.queues {
 		for l := &p.queues[i]; len(l.waiting) > 0 && l.waiting[0].maySend(); {

@@ -130,7 +130,6 @@ func (v *View) applyTicket(e *entry.Entry, now Instant, age time.Duration) {
 	v.touch(p)
 }
 
-// lineUp adds a ticket to the line.
 func (v *View) lineUp(t *Ticket, now Instant) {
 	holder, peer := t.Value.Session, cmp.Or(t.Value.Peer, t.Key.Session)
 	if t.Value.Enqueued() {

@@ -24,7 +24,6 @@ func (p positions) drop(i int) {
 
 func (p positions) len() int { return p.below(len(p) << 6) }
 
-// below counts the members less than i.
 func (p positions) below(i int) int {
 	n := 0
 	for w := 0; w < len(p) && w<<6 < i; w++ {

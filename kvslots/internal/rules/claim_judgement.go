@@ -31,7 +31,6 @@ func (p *Pool) servedElsewhere(s *Slot) bool {
 	return t == nil || t.Value.Spent || t.claim != s || t.Value.Generation != s.Value.Generation
 }
 
-// place returns the claim's place in the line.
 func (s *Slot) place() uint64 {
 	if s.Value.Ticket != 0 {
 		return s.Value.Ticket

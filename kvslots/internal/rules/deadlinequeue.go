@@ -9,10 +9,8 @@ import (
 // caller chooses.
 type Instant time.Duration
 
-// Add returns the instant d later.
 func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 
-// Sub returns the duration since an earlier instant.
 func (i Instant) Sub(earlier Instant) time.Duration { return time.Duration(i - earlier) }
 
 // deadline is an instant at which something is to be done about a key.
@@ -75,7 +73,6 @@ type deadlines struct {
 	marks deadlineQueue // of free keys: when View.Forget forgets them
 }
 
-// NextDue returns the earliest deadline; ok is false if there is none.
 func (d *deadlines) NextDue() (at Instant, ok bool) {
 	for _, q := range [2]deadlineQueue{d.ends, d.marks} {
 		if len(q) > 0 && (!ok || q[0].at < at) {

@@ -34,15 +34,12 @@ func (v *View) Due(retry time.Duration, limit int, now Instant) []DueKey {
 	return found
 }
 
-// SlotKey returns the key of a pool's slot.
 func SlotKey(pool entry.Hash, position int) entry.Key {
 	return entry.Key{Kind: entry.Slot, Pool: pool, N: position}
 }
 
-// ConfigKey returns the key of a pool's configuration.
 func ConfigKey(pool entry.Hash) entry.Key { return entry.Key{Kind: entry.Config, Pool: pool} }
 
-// SessionKey returns the key of a session.
 func SessionKey(id entry.Hash) entry.Key { return entry.Key{Kind: entry.Session, Session: id} }
 
 // Forget drops the free keys whose markers have expired by now, so that their revision
@@ -178,7 +175,6 @@ func (v *View) eachLease(do func(*Slot)) {
 	}
 }
 
-// EndOthers makes the presences of all peers but self end now.
 func (v *View) EndOthers(self entry.Hash, now Instant) {
 	for _, s := range v.sorted() {
 		if s.Taken && s.ID != self && s.Value.Kind == entry.SessionPeer {

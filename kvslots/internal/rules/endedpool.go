@@ -14,7 +14,6 @@ func (v *View) reduce(p *Pool) {
 	delete(v.pools, p.ID)
 }
 
-// onlyMarker reports whether the marker of the configuration is all that is known of the pool.
 func (p *Pool) onlyMarker() bool {
 	return !p.cfg.Taken && p.cfg.mark.index != 0 && p.cfg.due.index == 0 &&
 		len(p.slots) == 0 && len(p.line.byKey) == 0 && len(p.released) == 0 &&
@@ -30,7 +29,6 @@ func (v *View) restore(p *Pool) {
 	}
 }
 
-// moveMarker moves what is known of a free key from one record to another.
 func (d *deadlines) moveMarker(from, to *record) {
 	to.Revision, to.life = from.Revision, from.life
 	d.marks.move(&from.mark, &to.mark)

@@ -11,7 +11,6 @@ import (
 // claims for an enqueued ticket: see View.Promotes.
 const PromoteGrace = 300 * time.Millisecond
 
-// EnqueuedKey returns the key of the ticket that a session has enqueued in a pool.
 func EnqueuedKey(pool, session entry.Hash) entry.Key {
 	return entry.Key{Kind: entry.Ticket, Pool: pool, Session: session}
 }

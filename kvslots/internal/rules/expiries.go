@@ -22,7 +22,6 @@ func (x *expiries) move(now Instant) {
 	x.last = max(x.last, int64(now/expiryInterval))
 }
 
-// note counts a lease that expired at an instant.
 func (x *expiries) note(at, now Instant) {
 	x.move(now)
 	if ago := int64(now/expiryInterval) - int64(at/expiryInterval); ago >= 0 && ago < int64(len(x.counts)) {
@@ -30,7 +29,6 @@ func (x *expiries) note(at, now Instant) {
 	}
 }
 
-// count returns how many leases have expired within ExpiryMemory.
 func (x *expiries) count(now Instant) (n int) {
 	x.move(now)
 	for _, count := range x.counts {

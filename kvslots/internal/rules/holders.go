@@ -16,13 +16,10 @@ func newHolders() holders {
 	return holders{entries: map[holding]int{}, names: tally{}}
 }
 
-// NamesOf returns the number of names that a holder uses.
 func (h *holders) NamesOf(holder entry.Hash) int { return h.names[holder] }
 
-// holds reports whether a holder uses a name.
 func (h *holders) holds(holder, pool entry.Hash) bool { return h.entries[holding{holder, pool}] > 0 }
 
-// hold adds n to the entries of a holder in a pool.
 func (h *holders) hold(holder, pool entry.Hash, n int) {
 	if holder.IsZero() || n == 0 {
 		return

@@ -6,7 +6,6 @@ type InFlight struct {
 	Joining int           // the number of new tickets
 }
 
-// Claim is a claim in flight.
 type Claim struct {
 	Place  uint64 // of its ticket, or 0
 	Author uint64 // see entry.Entry

@@ -13,7 +13,6 @@ const (
 	// and the leader's clock may be ahead by up to ten minutes.
 	Guard = 11 * time.Minute
 
-	// MarkerTTL is the shortest life of a marker.
 	MarkerTTL = 2 * time.Minute
 
 	// EnqueuedLife is how long an enqueued ticket lives before the guard begins. A
@@ -49,7 +48,6 @@ type life struct {
 	longest int64   // when the last of all its values ends, in Unix milliseconds by the leader's clock
 }
 
-// extend records another entry of the key.
 func (l *life) extend(e *entry.Entry, now Instant, age time.Duration) {
 	ttl := e.TTL
 	if ttl == 0 {
@@ -60,7 +58,6 @@ func (l *life) extend(e *entry.Entry, now Instant, age time.Duration) {
 	l.lengthen(e, ttl)
 }
 
-// lengthen records the end of a value that lives for ttl.
 func (l *life) lengthen(e *entry.Entry, ttl time.Duration) {
 	if e.Marker {
 		return

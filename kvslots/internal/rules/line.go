@@ -34,7 +34,6 @@ type Ticket struct {
 // spent, and no live slot names it.
 func (t *Ticket) Stands() bool { return !t.Garbage() && !t.Value.Spent && !t.Claimed() }
 
-// Claimed reports whether a live slot names the ticket.
 func (t *Ticket) Claimed() bool {
 	return t.claim != nil && t.claim.Live() && t.claim.Value.Ticket == t.Place
 }
@@ -113,7 +112,6 @@ type line struct {
 	spare   []*Ticket             // memory for the next able
 }
 
-// search returns the index of the first ticket at a place or behind it.
 func (l *line) search(place uint64) int {
 	i, _ := slices.BinarySearchFunc(l.tickets, place, func(t *Ticket, place uint64) int { return cmp.Compare(t.Place, place) })
 	return i
@@ -214,7 +212,6 @@ func (p *Pool) TicketAt(key entry.Key) *Ticket {
 	return nil
 }
 
-// Tickets iterates over the tickets of the line, in order of place.
 func (p *Pool) Tickets(yield func(*Ticket) bool) { slices.Values(p.line.tickets)(yield) }
 
 // Line iterates over the tickets that stand in the line, with their places from 1.

@@ -17,7 +17,6 @@ func newPlaces() places {
 	return places{byOrigin: tally{}, absent: map[entry.Hash]*deadlineQueue{}}
 }
 
-// count adds n places of an origin.
 func (s *places) count(origin entry.Hash, n int) {
 	s.kept += n
 	s.byOrigin.add(origin, n)

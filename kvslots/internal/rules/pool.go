@@ -72,13 +72,10 @@ func (p *Pool) Size() int { return p.inForce().Count }
 // OutOfService returns why the whole pool is out of service, if it is.
 func (p *Pool) OutOfService() (out entry.Out, is bool) { return p.inForce().OutAt(entry.WholePool) }
 
-// Paused reports whether the whole pool is out of service.
 func (p *Pool) Paused() bool { return p.inForce().Paused() }
 
-// Closing reports whether the pool is being closed.
 func (p *Pool) Closing() bool { return p.inForce().Closing }
 
-// Terms returns the terms of a named pool, or zero Terms.
 func (p *Pool) Terms() entry.Terms { return p.inForce().Terms }
 
 // InUse returns the number of live slots. It may exceed Count.
@@ -142,7 +139,6 @@ func (p *Pool) keys() int {
 	return n
 }
 
-// Slots iterates over the taken slots, in order of position.
 func (p *Pool) Slots(yield func(*Slot) bool) {
 	for _, s := range p.slots {
 		if s != nil && s.Taken && !yield(s) {
@@ -179,7 +175,6 @@ func (p *Pool) Lease(lease entry.Hash, fence uint64) *Slot {
 	return nil
 }
 
-// slotAt returns the slot at a position. It creates one if there is none.
 func (p *Pool) slotAt(position int) *Slot {
 	for position >= len(p.slots) {
 		p.slots = append(p.slots, nil)
@@ -210,7 +205,6 @@ func (p *Pool) index(s *Slot) {
 	p.leases[s.Value.Lease] = s
 }
 
-// dropSlot drops a slot whose key is absent.
 func (p *Pool) dropSlot(s *Slot) {
 	p.slots[s.Position] = nil
 	n := len(p.slots)

@@ -6,7 +6,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// record is what the view knows of one key of the bucket.
 type record struct {
 	Revision uint64 // of the key's last entry, marker or not; 0 when the key is absent
 	Taken    bool   // the key has a value

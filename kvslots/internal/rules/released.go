@@ -11,7 +11,6 @@ const ReleaseMemory = time.Minute
 // maxReleased is how many releases of one lock are remembered.
 const maxReleased = 64
 
-// releases are the latest releases of a lock.
 type releases []release
 
 type release struct {
@@ -27,7 +26,6 @@ func (r *releases) note(owner string, at, now Instant) {
 	*r = append(*r, release{owner, at})
 }
 
-// by reports whether an owner released the lock within the last ReleaseMemory.
 func (r releases) by(owner string, now Instant) bool {
 	return slices.ContainsFunc(r, func(x release) bool {
 		return x.owner == owner && now.Sub(x.at) < ReleaseMemory

@@ -41,17 +41,14 @@ func (s *Session) isClient() bool { return s.Taken && s.Value.Kind == entry.Sess
 // one recorded has no effect: a refresh only moves the end forward.
 func (s *Session) Promise(end Instant) { s.Promised = max(s.Promised, end) }
 
-// Session returns a session, or nil if the view knows nothing of it.
 func (ss *sessions) Session(id entry.Hash) *Session { return ss.byID[id] }
 
-// Alive reports whether a session is alive.
 func (ss *sessions) Alive(id entry.Hash) bool { return ss.byID[id].Alive() }
 
 // Peers iterates over the presences that are alive. The caller must not depend on their
 // order.
 func (ss *sessions) Peers(yield func(*Session) bool) { maps.Keys(ss.peers)(yield) }
 
-// CountPeers returns the number of presences that are alive.
 func (ss *sessions) CountPeers() int { return len(ss.peers) }
 
 // setHolder records which client session holds a slot; the zero Hash means none.
@@ -95,7 +92,6 @@ func (v *View) countSession(s *Session, n int) {
 	}
 }
 
-// ClientsFrom returns the number of client sessions of one origin.
 func (ss *sessions) ClientsFrom(origin entry.Hash) int { return ss.origins[origin] }
 
 // heard records a sign of life of a peer. The line does not pass over it any more.

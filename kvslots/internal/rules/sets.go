@@ -1,6 +1,5 @@
 package rules
 
-// The sets of pools that the view keeps.
 const (
 	hasAble      = iota // pools with tickets for which there is a permit
 	isClosing           // pools that are being closed

@@ -9,7 +9,6 @@ type tombstones struct {
 	left       tally // by origin
 }
 
-// grave is what one pool or session contributes.
 type grave struct {
 	origin entry.Hash // of the client that made the pool or the session; zero: not known
 	keys   int        // 0 while it has not ended

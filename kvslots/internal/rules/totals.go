@@ -8,7 +8,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// Totals are sums over pools.
 type Totals struct{ Pools, Capacity, InUse int }
 
 func (t *Totals) add(of Totals, sign int) {
@@ -26,7 +25,6 @@ type totals struct {
 	by         tally        // the pools of Registered, by the origins that registered them
 }
 
-// RegisteredBy returns the number of registered pools that the clients of an origin have registered.
 func (t *totals) RegisteredBy(origin entry.Hash) int { return t.by[origin] }
 
 // NamesInUse returns the named pools in use. The slice is valid until the next change of
@@ -66,14 +64,12 @@ func (v *View) EachInUse(yield func(*Pool) bool) {
 	}
 }
 
-// share is what a pool contributes to the totals.
 type share struct {
 	to     *Totals    // nil: the pool is in neither
 	origin entry.Hash // of a registered pool
 	Totals
 }
 
-// deriveTotals updates what a pool contributes.
 func (v *View) deriveTotals(p *Pool) {
 	var now share
 	switch {

@@ -2,7 +2,6 @@ package rules
 
 import "math"
 
-// Full reports whether no permit is left.
 func (p *Pool) Full() bool { return p.free() <= 0 }
 
 // Choose returns the position that a borrow may claim. The k-th ticket of the line,

@@ -70,7 +70,6 @@ func (i *IdlePools) Each(yield func(*Pool, Instant) bool) {
 	}
 }
 
-// Len returns the number of pools.
 func (i *IdlePools) Len() int { return len(i.queue) }
 
 // First returns the pool that is to be closed first, or nil. at is the instant since which

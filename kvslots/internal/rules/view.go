@@ -49,7 +49,6 @@ type View struct {
 	handed  []*Pool // the slice that Touched returned last
 }
 
-// New returns an empty view.
 func New() *View {
 	return &View{
 		loading: true,
@@ -99,7 +98,6 @@ func (v *View) touch(p *Pool) {
 	}
 }
 
-// record returns the record of a key, or nil if the view has none.
 func (v *View) record(key entry.Key) *record {
 	if key.Kind == entry.Session {
 		if s := v.byID[key.Session]; s != nil {

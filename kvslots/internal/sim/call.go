@@ -11,13 +11,11 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// errCrashed is the answer to a client whose peer dies.
 var errCrashed = errors.New("the connection broke")
 
 // errHungUp is the cause with which a client cancels a call.
 var errHungUp = errors.New("the client hung up")
 
-// call is a client's request and its answer.
 type call struct {
 	id              uint64
 	client          string
@@ -39,7 +37,6 @@ type call struct {
 	then            func(*call)
 }
 
-// facts is what the checker knew when a call began.
 type facts struct {
 	lease         *lease
 	session       *session
@@ -74,7 +71,6 @@ func (s *Simulation) ask(client string, n *node, r peer.Request, then func(*call
 	return c
 }
 
-// giveUp cancels the call at its peer.
 func (c *call) giveUp(why error) {
 	n, s := c.node, c.node.s
 	if c.end != 0 || n.peer == nil || c.gaveUp != 0 {
@@ -92,7 +88,6 @@ func (c *call) giveUp(why error) {
 	})
 }
 
-// finish delivers the answer to the client.
 func (c *call) finish(a peer.Answer) {
 	s := c.node.s
 	c.answer, c.end = a, s.now
@@ -119,7 +114,6 @@ func isAny(err error, of ...error) bool {
 	return err != nil && slices.ContainsFunc(of, func(e error) bool { return errors.Is(err, e) })
 }
 
-// target is what a request refers to.
 type target struct {
 	pool, lease, session entry.Hash
 	terms                entry.Terms

@@ -84,7 +84,6 @@ func (k *checker) countOpen() (n int) {
 	return n
 }
 
-// begin records a call and what it may end.
 func (k *checker) begin(c *call) {
 	k.calls++
 	k.openCalls[c.id] = c
@@ -176,7 +175,6 @@ func (k *checker) answered(c *call) {
 	k.checkStates(c)
 }
 
-// answeredError checks the errors that any request may return.
 func (k *checker) answeredError(c *call) {
 	caps := k.s.plan.Caps
 	w := &c.window
@@ -272,7 +270,6 @@ func (k *checker) hasNoticedLoss(n *node) bool {
 	return n.startedAt > k.lastLoss || n.peer != nil && n.peer.Counters().Rebuilds > n.rebuildsAtLoss || faults.active == 0 && faults.noneSince.Add(notice) <= k.s.now
 }
 
-// addCounters adds the counters of a peer that stops.
 func (k *checker) addCounters(n *node, c peer.Counters) {
 	k.claims += c.Claims
 	k.grants += c.Grants

@@ -19,7 +19,6 @@ type abandonedChecker struct {
 	calls []*call // that may have left something
 }
 
-// answered records a call that may leave something.
 func (k *abandonedChecker) answered(c *call) {
 	switch c.request.(type) {
 	case peer.Borrow, peer.Acquire:
@@ -74,7 +73,6 @@ func (k *abandonedChecker) mayBeTold(c *call) bool {
 	return l.told > 0 || key != nil && (key.open > 0 || !k.s.faultState.settledAt(key.began))
 }
 
-// leftOf returns an entry that was written for a borrow, or nil.
 func (p *poolTruth) leftOf(lease entry.Hash) (found *entry.Entry) {
 	b := borrowOf(lease)
 	if p.borrows[b] == 0 {

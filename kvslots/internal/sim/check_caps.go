@@ -22,7 +22,6 @@ type capChecker struct {
 	origins map[entry.Hash]share   // the sessions of each
 }
 
-// observe compares the totals with those before the last entry.
 func (k *capChecker) observe(now totals) {
 	caps := &k.s.plan.Caps
 	k.one("registered pools", k.before.pools, now.pools, caps.Pools, &k.reached.pools)
@@ -55,7 +54,6 @@ func (k *capChecker) namesInUse() (n, again int) {
 	return n, again
 }
 
-// inUse reports whether a slot of the pool is lent, or a ticket stands.
 func (t *truth) inUse(p *poolTruth) bool {
 	for _, e := range p.slots {
 		if t.holds(p, e) {

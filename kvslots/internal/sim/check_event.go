@@ -78,7 +78,6 @@ func (x *events) compare(told []peer.Event) {
 // excused reports whether a peer's view may have had another state of an event's pool.
 func (x *events) excused(e peer.Event) bool { return x.s.server.mayRevive(e.Pool) }
 
-// checkEnd fails the run if the peer has not told of an entry that its view has.
 func (x *events) checkEnd() {
 	_, g := x.peer.Metrics(x.clock())
 	if due := slices.DeleteFunc(slices.Clone(x.s.server.truth.events[x.next:]), x.excused); x.certain && len(due) > 0 && due[0].Revision <= g.Revision {
@@ -145,7 +144,6 @@ func (t *truth) see(p *poolTruth, s *scene) {
 	}
 }
 
-// serves reports whether a lent slot of the pool names the ticket.
 func (t *truth) serves(p *poolTruth, w *ticketTruth) bool {
 	for _, e := range p.slots {
 		if e.Slot.Ticket == w.place && t.holds(p, e) {
@@ -155,7 +153,6 @@ func (t *truth) serves(p *poolTruth, w *ticketTruth) bool {
 	return false
 }
 
-// tell adds the events of an entry. was is the entry of its session before, or nil.
 func (t *truth) tell(e, was *entry.Entry, before scene) {
 	var events []peer.Event
 	add := func(kind peer.EventKind, x peer.Event) {
@@ -235,7 +232,6 @@ func tellSession(e, was *entry.Entry, held bool, add func(peer.EventKind, peer.E
 	}
 }
 
-// checkCause checks what is said of the end of a lease.
 func (k *checker) checkCause(why peer.EventKind, x peer.Event) {
 	l := k.pool(x.Pool).leaseWith(x.Position, x.Fence)
 	switch {
@@ -251,7 +247,6 @@ func compareEvents(x, y peer.Event) int {
 		cmp.Compare(x.Fence, y.Fence), strings.Compare(x.Label, y.Label))
 }
 
-// eventName returns how coverage counts an event.
 func eventName(kind peer.EventKind) string {
 	return "event: " + [...]string{
 		peer.StartsOver: "starts over", peer.Granted: "granted", peer.Returned: "returned", peer.LeaseOver: "over", peer.LeaseEvicted: "evicted",

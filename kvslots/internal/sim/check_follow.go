@@ -11,13 +11,11 @@ import (
 // lease, beyond the delays of the network.
 const toldTime = time.Second
 
-// follow is a call of Follow. overSince is since when its lease has not been in the stream.
 type follow struct {
 	*call
 	overSince Instant // 0: the lease is live
 }
 
-// checkFollows fails the run if a lease has ended and its follower has not been told.
 func (k *checker) checkFollows() {
 	s := k.s
 	k.follows = slices.DeleteFunc(k.follows, func(f *follow) bool { return f.end != 0 })

@@ -76,7 +76,6 @@ func (k *checker) newLease(c *call, hash entry.Hash) *lease {
 	return l
 }
 
-// grantedAgain checks the grant of a wait for a lease that enqueue has granted before.
 func (k *checker) grantedAgain(c *call, l *lease) {
 	g := c.answer.Grant
 	l.told++
@@ -105,7 +104,6 @@ func (k *checker) grantedAgain(c *call, l *lease) {
 	}
 }
 
-// checkClaim checks a grant against the pool at the moment when the slot was taken.
 func (k *checker) checkClaim(c *call, l *lease, claimed *claim) {
 	// A peer may grant a void claim that another peer made without a ticket: after a
 	// second the claim counts as valid, and a wait at another peer reports it.
@@ -215,7 +213,6 @@ func (k *checker) checkProgress() {
 // maxDoubtTime bounds how long a borrow that will be refused waits for doubtful claims.
 const maxDoubtTime = 1500 * time.Millisecond
 
-// checkStall fails the run if a slot stays free while a call waits for it.
 func (k *checker) checkStall(c *call) {
 	s := k.s
 	p := s.server.truth.pool(c.facts.pool.id)

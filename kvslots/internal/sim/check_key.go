@@ -9,7 +9,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// requestKey is what the checker knows of the calls with one request key.
 type requestKey struct {
 	calls  int // so far
 	last   *call
@@ -105,7 +104,6 @@ func (k *checker) checkPlace(p *poolTruth, e *entry.Entry) {
 // call, or has begun since c. A nil key has one call.
 func (key *requestKey) endedWith(c *call) bool { return key == nil || !key.shared && key.last == c }
 
-// leaseOfGrant returns the lease of a lock or semaphore that a call was granted.
 func (k *checker) leaseOfGrant(c *call, asked entry.Hash) entry.Hash {
 	switch {
 	case c.facts.key == nil || c.answer.Err != nil || c.answer.Queued:
@@ -116,7 +114,6 @@ func (k *checker) leaseOfGrant(c *call, asked entry.Hash) entry.Hash {
 	return leaseOf(c.target.session, c.answer.Grant.Nonce)
 }
 
-// checkKey fails the run if two leases of one request key are certainly live at a time.
 func (k *checker) checkKey(c *call, l *lease) {
 	if l.request.IsZero() {
 		return

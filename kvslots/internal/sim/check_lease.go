@@ -9,7 +9,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// pool is what clients have learnt of a pool.
 type pool struct {
 	id         entry.Hash
 	leases     []*lease // in the order of their grants
@@ -48,12 +47,10 @@ type lease struct {
 	renewedUntil  Instant // until when the renewals so far may take effect
 }
 
-// certainlyLive reports whether nothing can have ended the lease before the given time.
 func (l *lease) certainlyLive(at Instant) bool {
 	return !l.uncertain && l.claimedAt <= at && at < l.promisedUntil && at < l.mayEndFrom && (l.session == nil || at < l.session.aliveUntil)
 }
 
-// mayEnd records that a call which may end the lease begins.
 func (l *lease) mayEnd(now Instant) {
 	l.mayEndFrom = min(l.mayEndFrom, now)
 	l.endCalls++
@@ -81,7 +78,6 @@ func (k *checker) pool(id entry.Hash) *pool {
 	return p
 }
 
-// beginLease records which leases a call may end.
 func (k *checker) beginLease(c *call) {
 	now, l := k.s.now, c.facts.lease
 	switch r := c.request.(type) {
@@ -139,7 +135,6 @@ func (k *checker) beginLease(c *call) {
 	}
 }
 
-// leaseWith returns the latest lease with a position and a fence, or nil.
 func (p *pool) leaseWith(position int, fence uint64) *lease {
 	for _, l := range slices.Backward(p.leases) {
 		if l.position == position && l.fence == fence {
@@ -149,7 +144,6 @@ func (p *pool) leaseWith(position int, fence uint64) *lease {
 	return nil
 }
 
-// beginEnding records a call that may end leases of the pool.
 func (k *checker) beginEnding(c *call, e *ending) {
 	p := c.facts.pool
 	e.from, e.until = k.s.now, never
@@ -181,7 +175,6 @@ func (k *checker) certainLeases(p *pool) (sure []*lease) {
 	return sure
 }
 
-// answeredLease checks the answers to requests about leases.
 func (k *checker) answeredLease(c *call) {
 	switch r := c.request.(type) {
 	case peer.Borrow:
@@ -227,7 +220,6 @@ func (k *checker) returned(c *call) {
 	}
 }
 
-// sessionLives reports whether the lease's session, if it has one, is certainly alive.
 func (l *lease) sessionLives(at Instant) bool {
 	return !l.uncertain && (l.session == nil || at < l.session.aliveUntil)
 }

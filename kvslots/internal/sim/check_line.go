@@ -18,7 +18,6 @@ const rebuildTime = 15 * time.Second
 // alive. It refreshes its presence every 3 s.
 const quietTime = 3 * time.Second
 
-// lineChecker checks that lines move on and that tickets keep their places.
 type lineChecker struct {
 	*checker
 	lastStall     map[entry.Hash]Instant // by peer: when a ticket last ended that had stood for StallTime or longer
@@ -113,7 +112,6 @@ func (k *lineChecker) ticketEnded(t *ticketTruth) {
 	}
 }
 
-// server returns the presence of the peer that claims for the ticket.
 func (t *ticketTruth) server() entry.Hash {
 	if t.Ticket.Peer.IsZero() {
 		return t.Key.Session

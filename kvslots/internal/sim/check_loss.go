@@ -29,7 +29,6 @@ func (v *server) standing() standing {
 	return all
 }
 
-// revision returns the revision of a key; 0: it has no entry.
 func (s standing) revision(key entry.Key) uint64 {
 	if e := s[key]; e != nil {
 		return e.Revision
@@ -37,7 +36,6 @@ func (s standing) revision(key entry.Key) uint64 {
 	return 0
 }
 
-// sessionsOf returns the sessions that an entry depends on.
 func sessionsOf(e *entry.Entry) []entry.Hash {
 	switch {
 	case e.Marker:
@@ -50,7 +48,6 @@ func sessionsOf(e *entry.Entry) []entry.Hash {
 	return nil
 }
 
-// beforeLoss returns what the stream has before it loses data.
 func (k *lossChecker) beforeLoss() standing {
 	k.s.server.truth.catchUp()
 	return k.s.server.standing()
@@ -93,7 +90,6 @@ func (k *lossChecker) applied(e *entry.Entry) {
 	}
 }
 
-// ofAll are the errors that depend on all pools or sessions.
 var ofAll = []error{
 	peer.ErrMaxPools, peer.ErrMaxLocks, peer.ErrMaxSessions, peer.ErrMaxSessionsPerOrigin, peer.ErrMaxLocksPerSession, peer.ErrMaxLocksPerOrigin, peer.ErrMaxTombstones,
 }
@@ -106,7 +102,6 @@ func (k *lossChecker) of(c *call) Instant {
 	return max(k.at[c.target.pool], k.at[c.target.session])
 }
 
-// afterLoss marks everything uncertain that the stream may have lost.
 func (k *lossChecker) afterLoss(before standing) {
 	t := k.s.server.truth
 	t.catchUp()
@@ -175,7 +170,6 @@ func (k *lossChecker) onReread() {
 	}
 }
 
-// outlivesMoment reports whether the server will keep an entry for another second.
 func (k *lossChecker) outlivesMoment(e *entry.Entry) bool {
 	return e.TTL == 0 || k.s.server.ageOf(e) < e.TTL-time.Second
 }

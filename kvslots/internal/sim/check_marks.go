@@ -25,10 +25,8 @@ func newMarkChecker(k *checker) markChecker {
 	return markChecker{checker: k, longest: map[entry.Key]int64{}, release: map[entry.Hash]map[string]Instant{}}
 }
 
-// reset forgets the values, since the stream is read anew.
 func (k *markChecker) reset() { clear(k.longest) }
 
-// loaded records an entry that was in the stream before.
 func (k *markChecker) loaded(e *entry.Entry) {
 	if mustOutlive(e) {
 		k.note(e)
@@ -74,7 +72,6 @@ func (k *markChecker) applied(e *entry.Entry) {
 	}
 }
 
-// left returns the time from an entry's writing to an instant by the leader's clock.
 func left(e *entry.Entry, at int64) time.Duration {
 	return time.Duration(at-e.Time.UnixMilli()) * time.Millisecond
 }
@@ -97,7 +94,6 @@ func (k *markChecker) checkOwner(e *entry.Entry) {
 
 func ownerMarkOf(owner string) string { return entry.HashOf("owner", owner).String() }
 
-// releasedOwned checks what a release of an owned lock is answered about earlier releases.
 func (k *markChecker) releasedOwned(c *call, r peer.ReleaseOwned) {
 	at, named := k.release[r.Pool][ownerMarkOf(r.Owner)]
 	switch err := c.answer.Err; {

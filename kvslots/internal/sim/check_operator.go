@@ -8,7 +8,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// evicted checks the answer to an Evict.
 func (k *checker) evicted(c *call, r peer.Evict) {
 	l := c.facts.lease
 	k.doubtPlaces(r.Pool)
@@ -47,7 +46,6 @@ func (k *checker) doubtPlaces(pool entry.Hash) {
 	}
 }
 
-// outSet checks the answer to a SetOut.
 func (k *checker) outSet(c *call, r peer.SetOut) {
 	p := c.facts.pool
 	p.setOuts--
@@ -99,7 +97,6 @@ func (k *checker) poolRead(c *call) {
 	}
 }
 
-// leaseRead checks the answer to who asks whether it still has its lease.
 func (k *checker) leaseRead(c *call) {
 	l := c.facts.lease
 	switch {
@@ -113,7 +110,6 @@ func (k *checker) leaseRead(c *call) {
 	}
 }
 
-// placeRead checks the answer about a borrow with a request key.
 func (k *checker) placeRead(c *call, r peer.ReadPlace) {
 	if c.answer.Err != nil || k.mayReflectLoss(c) {
 		return

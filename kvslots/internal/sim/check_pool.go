@@ -12,7 +12,6 @@ import (
 // take effect.
 const maxLateEffect = 30 * time.Second
 
-// answeredPool checks answers about a whole pool or an owned lock.
 func (k *checker) answeredPool(c *call) {
 	p := c.facts.pool
 	if e := c.facts.ending; e != nil {
@@ -121,7 +120,6 @@ func (k *checker) deleted(c *call) {
 	}
 }
 
-// inspected checks a pool's state against the states that the pool had during the call.
 func (k *checker) inspected(c *call) {
 	if c.answer.Err != nil || k.mayReflectLoss(c) {
 		return
@@ -145,7 +143,6 @@ func (k *checker) inspected(c *call) {
 	}
 }
 
-// released checks the answer to a release of an owned lock.
 func (k *checker) released(c *call, r peer.ReleaseOwned) {
 	if c.unknown() || k.mayReflectLoss(c) {
 		return

@@ -37,7 +37,6 @@ func needsStates(r peer.Request) bool {
 	return false
 }
 
-// state returns the pool's present state.
 func (t *truth) state(p *poolTruth) *poolState {
 	st := &poolState{at: t.s.now, config: p.config, size: p.size(), out: p.idleOut(), registered: p.registered(), blocked: p.blocked()}
 	for _, o := range p.config.Config.Out {
@@ -84,7 +83,6 @@ func (st *poolState) full(decided Instant, others int) bool {
 	return st.registered && (st.blocked || st.size-st.out <= st.lent(decided)+others)
 }
 
-// usedUnderOther reports whether a name was in use under other terms.
 func (st *poolState) usedUnderOther(t entry.Terms, decided Instant) bool {
 	return st.registered && st.config.Config.Terms != t && (st.lent(decided) > 0 || st.tickets > 0 || st.positions > 0)
 }
@@ -123,7 +121,6 @@ func (k *checker) checkStates(c *call) {
 	})
 }
 
-// shows reports whether a is the state.
 func (st *poolState) shows(a peer.State, decided Instant) bool {
 	return st.registered && a.Count == st.size && a.InUse == st.lent(decided) && a.Waiting == st.tickets
 }

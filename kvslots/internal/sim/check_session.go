@@ -106,7 +106,6 @@ func (k *checker) answeredSession(c *call) {
 	}
 }
 
-// keepAlive records that a request of the session was answered.
 func (s *session) keepAlive(c *call) {
 	// A peer whose machine was suspended does not know the age of older entries. The time
 	// that an answer takes to its client does not count, whether for a flush or on its way.
@@ -208,7 +207,6 @@ func (k *checker) enqueues(c *call) bool {
 	return false
 }
 
-// answeredLinePlace checks answers that depend on the session's place in a line.
 func (k *checker) answeredLinePlace(c *call) {
 	switch r := c.request.(type) {
 	case peer.Enqueue:
@@ -280,7 +278,6 @@ func (k *checker) mayHaveExpired(p *linePlace, at Instant) bool {
 	return at >= p.since.Add(p.ttl) || k.s.server.mayMisjudgeAge(p.since)
 }
 
-// isWaiting reports whether the caller of a lease is still waiting at a running peer.
 func (k *checker) isWaiting(p *poolTruth, lease entry.Hash) bool {
 	for _, c := range p.calls {
 		if c.target.lease == lease {

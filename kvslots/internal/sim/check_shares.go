@@ -8,13 +8,11 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// share is what a session or an origin has of something.
 type share struct {
 	n       int
 	reached int // as an Instant: since when the cap has been reached; 0: it is not
 }
 
-// observeShares checks the caps on the names that one session and one origin use.
 func (k *capChecker) observeShares() {
 	caps := &k.s.plan.Caps
 	if caps.LocksPerSession+caps.LocksPerOrigin == 0 {
@@ -29,7 +27,6 @@ func (k *capChecker) observeShares() {
 	})
 }
 
-// observeOrigins checks the cap on the client sessions of one origin.
 func (k *capChecker) observeOrigins(now map[entry.Hash]int) {
 	k.each(k.origins, now, func(origin entry.Hash) (what string, most int) {
 		if origin.IsZero() { // of clients that do not say where they are
@@ -39,7 +36,6 @@ func (k *capChecker) observeOrigins(now map[entry.Hash]int) {
 	})
 }
 
-// each checks the numbers by session or origin, and records them in shares.
 func (k *capChecker) each(shares map[entry.Hash]share, now map[entry.Hash]int, capOf func(entry.Hash) (what string, most int)) {
 	for id := range shares {
 		if now[id] == 0 {
@@ -89,7 +85,6 @@ func (t *truth) namesByHolder() map[entry.Hash]int {
 	return names
 }
 
-// originOf returns the origin of a client session, or that of a holder without a session.
 func (t *truth) originOf(session, origin entry.Hash) entry.Hash {
 	if s := t.sessions[session]; s != nil && s.Session.Kind == entry.SessionClient {
 		return s.Session.Origin

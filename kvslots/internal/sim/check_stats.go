@@ -17,7 +17,6 @@ type survey struct {
 	seen     bool
 }
 
-// poolSurvey is what the stream held of one pool.
 type poolSurvey struct {
 	seen                bool
 	registered          minMax  // 1 while it was a registered pool, or a name in use
@@ -26,7 +25,6 @@ type poolSurvey struct {
 	voidSince           Instant // when the first of these was written
 }
 
-// reads reports whether a call reads the state of pools.
 func reads(r peer.Request) bool {
 	switch r.(type) {
 	case peer.Inspect, peer.ReadStats, peer.ReadPool, peer.ReadPools:
@@ -122,7 +120,6 @@ func (o *poolSurvey) add(registered, count, held, stands int) {
 	o.stands.add(stands, first)
 }
 
-// answeredReading checks a pool's state, or the statistics.
 func (k *checker) answeredReading(c *call) {
 	r := c.facts.survey
 	if r == nil {
@@ -178,7 +175,6 @@ func (k *checker) answeredReading(c *call) {
 	}
 }
 
-// checkState checks what was read of one pool.
 func (k *checker) checkState(c *call, pool entry.Hash, a peer.State) {
 	o := c.facts.survey.pools[pool]
 	// The claims that the answer may count: the statistics wait for no claim in doubt, and a state
@@ -201,7 +197,6 @@ func (k *checker) checkState(c *call, pool entry.Hash, a peer.State) {
 	}
 }
 
-// checkHolder checks what was read of a lease of a name.
 func (k *checker) checkHolder(c *call, pool entry.Hash, h *peer.HolderStats) {
 	claimed, ok := k.s.server.truth.claimOf(pool, h.Position, h.Fence)
 	if !ok {

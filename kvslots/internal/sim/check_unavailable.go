@@ -6,7 +6,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// loadTime is how long a peer without faults may take to load its view.
 const loadTime = 2 * time.Second
 
 // checkUnavailable fails the run if a call is answered ErrUnavailable although no fault was

@@ -57,7 +57,6 @@ func (u *baseClient) finish() {
 	}
 }
 
-// think schedules the client's next step after a pause.
 func (u *baseClient) think(next func()) {
 	d := u.upTo(2 * u.s.plan.Clients.Think)
 	if u.s.ending {
@@ -69,7 +68,6 @@ func (u *baseClient) think(next func()) {
 	u.s.after(d, next)
 }
 
-// node returns a random node that serves requests, or nil if there is none.
 func (u *baseClient) node() *node {
 	first := u.rng.IntN(len(u.s.nodes))
 	for i := range u.s.nodes {
@@ -80,7 +78,6 @@ func (u *baseClient) node() *node {
 	return nil
 }
 
-// ask sends a request to a random node. If no node serves, it tries again later.
 func (u *baseClient) ask(r peer.Request, then func(*call)) {
 	n := u.node()
 	if n == nil {
@@ -90,7 +87,6 @@ func (u *baseClient) ask(r peer.Request, then func(*call)) {
 	u.s.ask(u.name, n, r, then)
 }
 
-// askUntilKnown repeats a request until the client knows its outcome.
 func (u *baseClient) askUntilKnown(r peer.Request, then func(*call)) {
 	u.ask(r, func(c *call) {
 		if c.unknown() {

@@ -55,7 +55,6 @@ func (o *owner) step() {
 	}, granted)
 }
 
-// use is the client's step while it holds the lock.
 func (o *owner) use() {
 	o.think(func() {
 		switch n := o.rng.IntN(100); {
@@ -69,7 +68,6 @@ func (o *owner) use() {
 	})
 }
 
-// release releases the lock, sometimes twice.
 func (o *owner) release(r peer.ReleaseOwned) {
 	o.askUntilKnown(r, func(*call) {
 		if o.chance(0.3) {

@@ -40,7 +40,6 @@ func (o *operator) register() {
 	o.askUntilKnown(peer.Register{Pool: o.pool, Count: count}, func(*call) { o.betweenChanges() })
 }
 
-// betweenChanges is the operator's step while the pool is registered.
 func (o *operator) betweenChanges() {
 	switch {
 	case o.s.ending:
@@ -68,13 +67,11 @@ type borrower struct {
 	lease entry.Hash
 }
 
-// newBorrow returns a request for a slot. Each of its claims has a lease of its own.
 func (s *Simulation) newBorrow(pool entry.Hash) peer.Borrow {
 	first := borrowOf(s.newHash())
 	return peer.Borrow{Pool: pool, Lease: first, LeaseOf: func(n int) (lease, nonce entry.Hash) { return leaseOfClaim(first, n), nonce }}
 }
 
-// withKey returns a request for a slot with a request key.
 func (s *Simulation) withKey(r peer.Borrow, key entry.Hash) peer.Borrow {
 	first := borrowOf(s.newHash())
 	of := func(n int) (lease, nonce entry.Hash) {
@@ -93,7 +90,6 @@ func leaseOfClaim(first entry.Hash, n int) entry.Hash {
 	return first
 }
 
-// borrowOf returns what the leases of a borrow's claims have in common.
 func borrowOf(lease entry.Hash) entry.Hash {
 	clear(lease[len(lease)-2:])
 	return lease
@@ -178,14 +174,12 @@ func (b *borrower) abandon(c *call) {
 	}
 }
 
-// follow asks the peer that granted the lease to report its end.
 func (b *borrower) follow(n *node) {
 	if n.serving() {
 		b.s.ask(b.name, n, peer.Follow{Held: peer.Held{Pool: b.pool, Lease: b.lease}}, nil)
 	}
 }
 
-// use is the client's step while it holds the lease.
 func (b *borrower) use() {
 	b.think(func() {
 		if b.chance(b.s.plan.Clients.Operate / 5) {

@@ -46,7 +46,6 @@ func (h *sessionClient) step() {
 	})
 }
 
-// origin returns one of the origins of clients.
 func origin(n uint64) entry.Hash { return numberedHash(0x6f726967, n) }
 
 // ping schedules the next ping of the session, each at a random peer.
@@ -69,7 +68,6 @@ func (h *sessionClient) ping(number int) {
 	})
 }
 
-// act sends the next request of the session.
 func (h *sessionClient) act() {
 	switch n := h.rng.IntN(100); {
 	case h.sessionGone:
@@ -88,7 +86,6 @@ func (h *sessionClient) act() {
 	}
 }
 
-// notice records that an answer reports the session's end.
 func (h *sessionClient) notice(c *call) {
 	h.sessionGone = h.sessionGone || isAny(c.answer.Err, peer.ErrSessionGone)
 }
@@ -167,7 +164,6 @@ func (h *sessionClient) acquire() {
 	})
 }
 
-// answered handles the answer to a request for a lock or a semaphore.
 func (h *sessionClient) answered(c *call) {
 	h.notice(c)
 	if c.answer.Err != nil {
@@ -242,7 +238,6 @@ func (h *sessionClient) await() {
 	})
 }
 
-// use is the client's step while it holds a lock or a semaphore.
 func (h *sessionClient) use() {
 	h.think(func() {
 		switch n := h.rng.IntN(100); {

@@ -8,10 +8,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
 
-// servers is the number of servers of a cluster.
 const servers = 3
 
-// drawServer draws the server that a node connects to.
 func (s *Simulation) drawServer() int {
 	if !s.server.replicated() {
 		return 0
@@ -41,7 +39,6 @@ type delayed struct {
 // longestKept is how late the write of a cut-off peer may arrive: 7.7 s were measured.
 const longestKept = 8 * time.Second
 
-// cutsOff reports whether a link is to the server that is cut off.
 func (p *partition) cutsOff(l *link) bool { return p != nil && l.up && l.server == p.server }
 
 // arrived handles a write that reaches the server that is cut off.
@@ -122,7 +119,6 @@ type deposed struct {
 	last  uint64 // the last sequence that it knows
 }
 
-// deposedAnswer returns the answer of the deposed leader, if there is one.
 func (v *server) deposedAnswer(w *peer.Write) (a peer.Ack, answered bool) {
 	s := v.s
 	if s.now > v.deposed.until || s.ending || w.Expect != entry.ExpectRevision || !s.chance(s.plan.Feed.TwoAnswers) {

@@ -15,7 +15,6 @@ func (c Coverage) add(what string) { c[what]++ }
 
 func (c Coverage) addN(what string, n uint64) { c[what] += n }
 
-// answerName returns the kind of an answer.
 func answerName(c *call) string {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T ", c.request), "peer.")
 	switch a := &c.answer; {

@@ -2,7 +2,6 @@ package sim
 
 import "time"
 
-// fault is a kind of episode during which something is broken.
 type fault int
 
 const (
@@ -180,7 +179,6 @@ func (s *Simulation) refuseReading() {
 	s.episode(between(s.rng, 100*time.Millisecond, 10*time.Second), func() { s.server.readingFaults-- })
 }
 
-// drawClock draws a difference between the leader's clock and the true time.
 func (s *Simulation) drawClock() time.Duration {
 	most := s.plan.Clock
 	switch s.rng.IntN(4) {
@@ -228,7 +226,6 @@ func (s *Simulation) leaderGap() {
 	})
 }
 
-// leaderBack informs the checker that the stream has a leader again.
 func (v *server) leaderBack(from Instant) {
 	if v.s.now.Sub(from) >= watchLossTime {
 		v.s.check.leaderReturned(from)

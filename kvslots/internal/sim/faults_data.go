@@ -44,7 +44,6 @@ func (s *Simulation) rollBack() {
 	v.silenceReadings()
 }
 
-// dropTail returns a function that loses the last writes.
 func (s *Simulation) dropTail() func() {
 	lost := 1 + uint64(s.rng.IntN(1+s.rng.IntN(30)))
 	return func() {
@@ -52,7 +51,6 @@ func (s *Simulation) dropTail() func() {
 	}
 }
 
-// restart stops all servers, and starts them again after a while.
 func (s *Simulation) restart(meanwhile func()) {
 	v := s.server
 	v.down = true
@@ -77,7 +75,6 @@ func (s *Simulation) restart(meanwhile func()) {
 	})
 }
 
-// loseData runs a fault that loses acknowledged writes.
 func (s *Simulation) loseData(what func()) {
 	revisions := s.check.losses.beforeLoss()
 	s.check.losses.lossUnderWay = true

@@ -2,7 +2,6 @@ package sim
 
 import "time"
 
-// loseBurst loses all entries of the feed to a peer for a moment.
 func (s *Simulation) loseBurst() {
 	s.stopFeedFor(between(s.rng, time.Millisecond, 500*time.Millisecond))
 }
@@ -37,7 +36,6 @@ func (s *Simulation) slowFeed() {
 	})
 }
 
-// stepDown makes the stream's leader step down.
 func (s *Simulation) stepDown() {
 	v := s.server
 	if v.stream.Leaderless() || v.partition != nil {
@@ -58,7 +56,6 @@ func (s *Simulation) stepDown() {
 	})
 }
 
-// isolateServer cuts a server off from the others.
 func (s *Simulation) isolateServer() {
 	v := s.server
 	if v.down || v.stream.Leaderless() || v.partition != nil || !v.stream.Exists() {

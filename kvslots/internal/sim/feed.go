@@ -39,7 +39,6 @@ func (f *feed) republished(m *stream.Stored) {
 	}
 }
 
-// lose records an entry that does not reach the peer.
 func (f *feed) lose(m *stream.Stored, how string) {
 	s := f.n.s
 	s.met.add(how)
@@ -59,7 +58,6 @@ func (f *feed) lose(m *stream.Stored, how string) {
 	}))
 }
 
-// deliver passes an entry to the peer.
 func (f *feed) deliver(m *stream.Stored) {
 	s, n := f.n.s, f.n
 	d := s.delay(s.plan.Net.Feed)
@@ -101,7 +99,6 @@ func (f *feed) drop() {
 	f.n.reading.interrupt()
 }
 
-// disconnected forgets the entries under way.
 func (f *feed) disconnected() {
 	f.dropped++
 	f.buffered = 0

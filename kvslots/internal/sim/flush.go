@@ -13,7 +13,6 @@ type FlushPlan struct {
 	Fails float64       // share of answers whose flush fails
 }
 
-// needsNoFlush reports whether the shell delivers an answer at once.
 func needsNoFlush(c *call, a *peer.Answer) bool {
 	_, follows := c.request.(peer.Follow)
 	return follows || isAny(a.Err, peer.ErrUnavailable, peer.ErrClosed)

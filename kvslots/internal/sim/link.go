@@ -7,7 +7,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// maxBuffered is how many writes a disconnected client buffers.
 const maxBuffered = 500
 
 // link is a node's connection to a server. Writes arrive in the order in which they were
@@ -63,7 +62,6 @@ func (l *link) send(w peer.Write) {
 	})
 }
 
-// buffer buffers or loses a write that is sent without a connection.
 func (l *link) buffer(w peer.Write) {
 	switch {
 	case !l.buffering:
@@ -76,7 +74,6 @@ func (l *link) buffer(w peer.Write) {
 	}
 }
 
-// drop records a write that does not reach the server.
 func (l *link) drop(w *peer.Write, trap string) {
 	l.n.s.met.add(trap)
 	if l.n.s.trace != nil {
@@ -84,7 +81,6 @@ func (l *link) drop(w *peer.Write, trap string) {
 	}
 }
 
-// arrived handles a write that reaches the server.
 func (l *link) arrived(w *peer.Write, number uint64) {
 	if p := l.n.s.server.partition; p.cutsOff(l) {
 		p.arrived(l, w, number)
@@ -124,7 +120,6 @@ func (l *link) reached(w *peer.Write, number uint64) {
 	l.answer(w, number, a)
 }
 
-// answer sends an acknowledgement by the connection.
 func (l *link) answer(w *peer.Write, number uint64, a peer.Ack) {
 	s, n := l.n.s, l.n
 	id := w.ID
@@ -182,7 +177,6 @@ func (l *link) delivered(sign bool, input func(*peer.Peer, Instant)) {
 	l.n.input(input)
 }
 
-// hold keeps what comes, until release delivers it.
 func (l *link) hold() { l.holding = true }
 
 func (l *link) release() {

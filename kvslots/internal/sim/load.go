@@ -25,7 +25,6 @@ type load struct {
 	witnessed bool    // the peer has applied it
 }
 
-// beginLoad records that a reading from the start of the stream has begun.
 func (n *node) beginLoad() { n.load = &load{stepped: n.s.server.steppedAt} }
 
 // noteSent records which presence is the peer's own.
@@ -39,7 +38,6 @@ func (n *node) noteSent(w *peer.Write) {
 	}
 }
 
-// noteFed records that the feed has delivered an entry to the peer.
 func (n *node) noteFed(e *entry.Entry) {
 	l := n.load
 	if l != nil && l.until != 0 && e.Key.Kind == entry.Session && !e.Marker && e.Session.Kind == entry.SessionPeer {

@@ -83,13 +83,10 @@ func (n *node) start() {
 	n.drain()
 }
 
-// clock returns the time on the peer's monotonic clock.
 func (n *node) clock() Instant { return n.s.now + n.clockOffset }
 
-// simTime converts a reading of the peer's clock to one of the simulation's.
 func (n *node) simTime(at Instant) Instant { return at - n.clockOffset }
 
-// serving reports whether the node accepts requests.
 func (n *node) serving() bool { return n.peer != nil && !n.closing }
 
 // alive returns a function that runs only if the present peer still does.
@@ -128,14 +125,12 @@ func (n *node) run(f func(*peer.Peer, Instant)) {
 	n.observeLoad()
 }
 
-// recover reports a panic of the peer as a failure of the run.
 func (n *node) recover() {
 	if v := recover(); v != nil {
 		n.s.fail("panic", "%s: %v\n%s", n.name(), v, debug.Stack())
 	}
 }
 
-// drain carries out the peer's Ready.
 func (n *node) drain() {
 	r := n.peer.Ready()
 	n.traceView(&r)
@@ -175,7 +170,6 @@ func (n *node) answered(a *peer.Answer) {
 	}
 }
 
-// schedule records when the peer wants a Tick.
 func (n *node) schedule(at Instant) {
 	if n.tickAt = 0; at == 0 {
 		return
@@ -236,7 +230,6 @@ func (n *node) resume(suspended bool) {
 	n.reading.schedulePoll()
 }
 
-// kill stops the peer at once and breaks its clients' connections.
 func (n *node) kill() {
 	if n.peer == nil {
 		return
@@ -260,7 +253,6 @@ func (n *node) stop() {
 	}
 }
 
-// close closes the peer, which first finishes its pending work.
 func (n *node) close() {
 	if n.peer == nil || n.closing {
 		return
@@ -284,7 +276,6 @@ func (n *node) close() {
 	n.s.after(time.Millisecond, look)
 }
 
-// count adds the peer's counters to the checker's, once.
 func (n *node) count() {
 	if n.peer == nil || n.counted {
 		return
@@ -294,7 +285,6 @@ func (n *node) count() {
 	n.s.check.addCounters(n, n.peer.Counters())
 }
 
-// countPhases counts the transitions of the peer's borrows.
 func (n *node) countPhases() {
 	name := func(t peer.Transition) string { return "phase: " + t.From + " → " + t.To }
 	for _, t := range peer.Transitions() {

@@ -26,7 +26,6 @@ type Plan struct {
 	Faults   [faults]float64 // episodes per minute, for each fault
 }
 
-// NetPlan holds the parameters of the connections between peers and stream.
 type NetPlan struct {
 	Uplink, Ack, Feed time.Duration // typical delays
 	Spikes            float64       // share of delays that are up to 20 times as long
@@ -40,7 +39,6 @@ type NetPlan struct {
 	Unknown           float64       // share of acknowledgements that do not say what became of the write
 }
 
-// FeedPlan holds the parameters of the faults of the feed and of readings.
 type FeedPlan struct {
 	Lose        float64 // share of entries that are lost on their way to one peer
 	Unpublished float64 // share of the entries from just before a change of leader that no leader republishes
@@ -50,7 +48,6 @@ type FeedPlan struct {
 	Behind      float64 // share of readings that come from a replica that is behind
 }
 
-// ClientPlan holds the number of clients and the parameters of their requests.
 type ClientPlan struct {
 	Pool, Session, Owned int           // number of clients of each kind
 	Observers            int           // number of clients that only read
@@ -84,7 +81,6 @@ type CapPlan struct {
 	LocksPerSession, LocksPerOrigin, Tombstones                     int
 }
 
-// Draw returns the plan of a seed.
 func Draw(seed uint64) Plan {
 	r := rand.New(rand.NewPCG(seed, 0x706c616e))
 	p := Plan{Seed: seed, Nodes: 1 + r.IntN(5), Replicas: 1, Traps: true}
@@ -167,7 +163,6 @@ func drawMore(p *Plan) {
 	}
 }
 
-// drawObservers draws the clients that only read.
 func drawObservers(p *Plan) {
 	r := rand.New(rand.NewPCG(p.Seed, 0x6f627376))
 	if r.IntN(5) == 0 {
@@ -178,7 +173,6 @@ func drawObservers(p *Plan) {
 	}
 }
 
-// drawShares draws the caps on what one client may have.
 func drawShares(p *Plan) {
 	r := rand.New(rand.NewPCG(p.Seed, 0x73686172))
 	if r.IntN(8) != 0 {
@@ -192,7 +186,6 @@ func drawShares(p *Plan) {
 	}
 }
 
-// drawKeys draws the share of borrows with a request key.
 func drawKeys(p *Plan) {
 	r := rand.New(rand.NewPCG(p.Seed, 0x6b657973))
 	if r.IntN(4) != 0 && (p.PoolIdle == 0 || r.IntN(2) == 0 || p.Clients.Keyed > 0) {
@@ -204,7 +197,6 @@ func drawKeys(p *Plan) {
 	}
 }
 
-// drawOperate draws how much operators intervene.
 func drawOperate(p *Plan) {
 	r := rand.New(rand.NewPCG(p.Seed, 0x6f706572))
 	if r.IntN(4) != 0 {
@@ -213,7 +205,6 @@ func drawOperate(p *Plan) {
 	p.Clients.Operate = 0.2 + 0.7*r.Float64()
 }
 
-// drawRare makes some plans one of the rare situations.
 func drawRare(p *Plan) {
 	r := rand.New(rand.NewPCG(p.Seed, 0x72617265))
 	if n := r.IntN(10 * len(rareSituations)); n < len(rareSituations) {
@@ -328,7 +319,6 @@ func newRandom(seed, stream uint64) random { return random{rand.New(rand.NewPCG(
 // chance returns true with the given probability.
 func (r random) chance(rate float64) bool { return rate > 0 && r.rng.Float64() < rate }
 
-// upTo draws a duration in [0, d).
 func (r random) upTo(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0

@@ -12,7 +12,6 @@ const (
 	twoClaims      = "situation: two claims for one enqueued ticket, while another write of it is under way"
 )
 
-// noteRaces counts the situations that an entry of a slot brings about.
 func (t *truth) noteRaces(p *poolTruth, e *entry.Entry) {
 	for _, c := range p.calls {
 		if _, awaits := c.request.(peer.Await); !awaits || c.decided != 0 || c.end != 0 {
@@ -45,7 +44,6 @@ func (p *poolTruth) servedBesides(w *ticketTruth, key entry.Key) bool {
 	return false
 }
 
-// noteUnderWay counts the writes of tickets that are under way.
 func (v *server) noteUnderWay(w *peer.Write, n int) {
 	if w.Key.Kind == entry.Ticket {
 		if v.ticketWrites[w.Key] += n; v.ticketWrites[w.Key] == 0 {

@@ -102,13 +102,11 @@ func (r *reading) fallBehind(info *peer.StreamInfo) {
 	}))
 }
 
-// vanish ends the consumer without notice.
 func (r *reading) vanish() {
 	r.missedDelivery, r.consumer = true, nil
 	r.awaitSilence()
 }
 
-// join ends a reading. The peer lives on the feed then.
 func (r *reading) join(number uint64) {
 	if r.number == number {
 		r.consumer, r.joined = nil, true
@@ -133,7 +131,6 @@ func (r *reading) deliver(number uint64, input func(*peer.Peer, Instant)) {
 	})
 }
 
-// schedulePoll schedules a poll, unless one is scheduled.
 func (r *reading) schedulePoll() {
 	if r.polling || r.consumer == nil || r.lost || !r.n.link.up {
 		return

@@ -9,7 +9,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/sim/stream"
 )
 
-// epoch is the wall clock's time at Instant 0.
 var epoch = time.Unix(1_790_000_000, 0)
 
 // server is the NATS server with the model of the stream. It wakes the readings when
@@ -50,7 +49,6 @@ func (v *server) replicated() bool { return v.s.plan.Replicas > 1 }
 // wall returns the true wall clock time, which never steps.
 func (v *server) wall() time.Time { return epoch.Add(time.Duration(v.s.now)) }
 
-// advance lets entries expire whose time is over.
 func (v *server) advance() {
 	v.stream.Advance(v.wall())
 	v.changed()
@@ -69,7 +67,6 @@ func (v *server) changed() {
 	v.wakeAtExpiry()
 }
 
-// republish sends an entry to the peers.
 func (v *server) republish(m *stream.Stored) {
 	unpublished := v.handover.takes(v, m)
 	for _, n := range v.s.nodes {
@@ -101,7 +98,6 @@ func (v *server) wakeAtExpiry() {
 	})
 }
 
-// entry returns a parsed message, which all callers share.
 func (v *server) entry(m *stream.Stored) *entry.Entry {
 	at := &v.entries[m.Sequence%uint64(len(v.entries))]
 	if *at == nil || (*at).Revision != m.Sequence || !(*at).Time.Equal(m.Time) {
@@ -140,7 +136,6 @@ func (v *server) setClock(ahead time.Duration) {
 // that time, because it read the stream after the leader's clock was stepped, and learnt of no other peer.
 func (v *server) mayMisjudgeAge(at Instant) bool { return v.misreadAt >= at }
 
-// ageOf returns the age of an entry by the leader's clock.
 func (v *server) ageOf(e *entry.Entry) time.Duration { return v.wall().Add(v.clock).Sub(e.Time) }
 
 // publish delivers a write to the stream. answered is false if the server does not
@@ -168,7 +163,6 @@ func (v *server) publish(w *peer.Write) (a peer.Ack, answered bool) {
 	return peer.Ack{Outcome: peer.Never, Reason: got.Description}, true
 }
 
-// message converts a peer's write to the form in which the server receives it.
 func message(m *entry.Message) stream.Message {
 	out := stream.Message{Key: m.Key.String(), Data: m.Value(nil)}
 	m.Headers(func(name, value string) {
@@ -191,7 +185,6 @@ func message(m *entry.Message) stream.Message {
 	return out
 }
 
-// reachable reports whether the JetStream API answers.
 func (v *server) reachable() bool { return !v.down && !v.stream.Leaderless() && v.stream.Exists() }
 
 // reachableBy reports whether the JetStream API answers a node.
@@ -202,7 +195,6 @@ func (v *server) info() peer.StreamInfo {
 	return peer.StreamInfo{Created: i.Created, Last: i.Last, Now: v.wall().Add(v.clock), Replicas: v.s.plan.Replicas}
 }
 
-// count adds the traps that the stream has met.
 func (v *server) count() {
 	for _, t := range stream.AllTraps() {
 		v.s.met.addN("stream: "+t.String(), uint64(v.stream.Met(t)))

@@ -14,7 +14,6 @@ type silence struct {
 	moves int     // how often the shell has connected to another server since the last sign
 }
 
-// heard records a sign.
 func (l *link) heard() { l.silence = silence{} }
 
 // awaitSign records that a write is sent, which should lead to a sign.
@@ -36,7 +35,6 @@ func (l *link) awaitSign() {
 	}))
 }
 
-// leave connects to another server.
 func (l *link) leave() {
 	s := l.n.s
 	s.met.add("trap: another server")

@@ -58,7 +58,6 @@ func Run(p Plan, o Options) Result {
 	return Result{Failure: s.failed, Virtual: s.now.Sub(start), Inputs: s.inputs, Met: s.met, Trace: s.trace}
 }
 
-// newSimulation returns the simulation of a plan before its first event.
 func newSimulation(p Plan, o Options) *Simulation {
 	s := &Simulation{plan: p, now: start, random: newRandom(p.Seed, 0x72756e)}
 	s.met = Coverage{}
@@ -74,7 +73,6 @@ func newSimulation(p Plan, o Options) *Simulation {
 	return s
 }
 
-// Options selects what a run records.
 type Options struct {
 	Trace     bool           // record a trace
 	KeepLines int            // number of trace lines to keep, the last ones; 0 keeps all
@@ -119,7 +117,6 @@ func (s *Simulation) finish() {
 	}
 }
 
-// after schedules an event d from now.
 func (s *Simulation) after(d time.Duration, run func()) { s.queue.add(s.now.Add(d), run) }
 
 func (s *Simulation) at(at Instant, run func()) { s.queue.add(max(at, s.now), run) }
@@ -146,7 +143,6 @@ func (s *Simulation) maxLatency() time.Duration {
 	return d
 }
 
-// newHash returns a hash that was not used before in this run.
 func (s *Simulation) newHash() entry.Hash {
 	s.hashCount++
 	return numberedHash(s.plan.Seed, s.hashCount)
@@ -192,7 +188,6 @@ func (c *faultState) endPeerFault(now Instant) {
 	c.noneSince = now
 }
 
-// disturb records a fault without duration.
 func (c *faultState) disturb(now Instant) {
 	c.noneSince, c.noOthersSince = max(c.noneSince, now), max(c.noOthersSince, now)
 }
@@ -229,10 +224,8 @@ func (q *queue) add(at Instant, run func()) {
 
 func (q queue) empty() bool { return len(q) == 0 }
 
-// next returns the time of the next event. The queue must not be empty.
 func (q queue) next() Instant { return q[len(q)-1].at }
 
-// take removes and returns the next event.
 func (q *queue) take() event {
 	last := len(*q) - 1
 	e := (*q)[last]

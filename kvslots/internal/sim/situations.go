@@ -32,12 +32,10 @@ func prepareBusy(r *rand.Rand, p *Plan) {
 	c.Think = between(r, 50*time.Millisecond, 400*time.Millisecond)
 }
 
-// fastNetwork makes the network fast and lossless.
 func fastNetwork(p *Plan) {
 	p.Net = NetPlan{Uplink: 300 * time.Microsecond, Ack: 300 * time.Microsecond, Feed: 500 * time.Microsecond}
 }
 
-// onlyFaults replaces the plan's faults by those given.
 func onlyFaults(p *Plan, perMinute float64, kinds ...fault) {
 	p.Faults = [faults]float64{}
 	for _, f := range kinds {
@@ -119,7 +117,6 @@ func unseenLines(r *rand.Rand, p *Plan) {
 	onlyFaults(p, 0)
 }
 
-// deadPeersInLine has peers that die or pause while their callers wait in line.
 func deadPeersInLine(r *rand.Rand, p *Plan) {
 	prepareBusy(r, p)
 	p.Nodes = 3 + r.IntN(3)
@@ -160,7 +157,6 @@ func closingPools(r *rand.Rand, p *Plan) {
 	}
 }
 
-// sessionsWithoutLeader has sessions that are shorter than the times without a leader.
 func sessionsWithoutLeader(r *rand.Rand, p *Plan) {
 	prepareBusy(r, p)
 	p.Nodes, p.Length = 2+r.IntN(4), p.Length+20*time.Second
@@ -194,7 +190,6 @@ func lostTails(r *rand.Rand, p *Plan) {
 	onlyFaults(p, 2+2*r.Float64(), loseTail)
 }
 
-// feedGaps has a feed that loses entries, and no other fault.
 func feedGaps(r *rand.Rand, p *Plan) {
 	prepareBusy(r, p)
 	c := &p.Clients

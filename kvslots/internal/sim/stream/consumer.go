@@ -35,7 +35,6 @@ func (c *Consumer) Next() (Stored, bool) {
 	return r.Stored, true
 }
 
-// find returns the next record to deliver, or nil.
 func (c *Consumer) find() *record {
 	l := &c.stream.log
 	if !c.behind {
@@ -73,5 +72,4 @@ func (c *Consumer) Behind(last uint64) {
 	c.stream.met[LateReplica]++
 }
 
-// CatchUp lets the replica apply the rest.
 func (c *Consumer) CatchUp() { c.behind = false }

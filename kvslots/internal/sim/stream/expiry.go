@@ -13,12 +13,10 @@ type expiry struct {
 	sequence uint64
 }
 
-// compare orders expiries by their time, and those of one time by their sequence.
 func (e expiry) compare(o expiry) int {
 	return cmp.Or(e.at.Compare(o.at), cmp.Compare(e.sequence, o.sequence))
 }
 
-// limitMarker is a marker of the server on its way into the stream.
 type limitMarker struct {
 	key string
 	at  time.Time // by the simulator's clock

@@ -12,7 +12,6 @@ func (s *Stream) BeginGap(now time.Time) {
 	s.leaderless = true
 }
 
-// EndGap gives the stream a leader again.
 func (s *Stream) EndGap(now time.Time) {
 	s.Advance(now)
 	s.leaderless = false
@@ -87,7 +86,6 @@ func (s *Stream) LoseTail(n uint64, now time.Time) {
 	}
 }
 
-// recover reads the block file like a restarting server.
 func (s *Stream) recover() {
 	s.LoseConsumers()
 	s.markers, s.expiries = nil, nil

@@ -6,7 +6,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// Headers of JetStream that package entry does not use.
 const (
 	headerExpectedLast = "Nats-Expected-Last-Sequence"
 	headerRollup       = "Nats-Rollup"
@@ -38,7 +37,6 @@ type Header struct {
 	Other map[string]string
 }
 
-// Get returns a header field by its name, or "" if there is none.
 func (h Header) Get(name string) string {
 	switch name {
 	case entry.HeaderExpected:

@@ -15,7 +15,6 @@ const (
 	CodeInvalidTTL   = 10165
 )
 
-// Ack is the answer to a write.
 type Ack struct {
 	Sequence    uint64 // of the stored message; 0 if none was stored
 	Code        int    // reason of a refusal; 0 if the message was stored

@@ -18,12 +18,10 @@ type record struct {
 	compacted    bool   // no longer in the file
 }
 
-// stoodAt reports whether the record was live when sequence was the last one.
 func (r *record) stoodAt(sequence uint64) bool {
 	return !r.compacted && r.Sequence <= sequence && (r.supersededBy == 0 || r.supersededBy > sequence) && (!r.removed || r.removedAt >= sequence)
 }
 
-// recordLog contains a record for each sequence since base.
 type recordLog struct {
 	base    uint64
 	records []record
@@ -31,7 +29,6 @@ type recordLog struct {
 
 func (l *recordLog) at(sequence uint64) *record { return &l.records[sequence-l.base] }
 
-// index returns the index of the first record with at least that sequence.
 func (l *recordLog) index(sequence uint64) int {
 	if sequence < l.base {
 		return 0
@@ -39,7 +36,6 @@ func (l *recordLog) index(sequence uint64) int {
 	return int(min(sequence-l.base, uint64(len(l.records))))
 }
 
-// next returns the first live record from a sequence on, or nil.
 func (l *recordLog) next(from uint64) *record {
 	for i := l.index(from); i < len(l.records); i++ {
 		if l.records[i].live {
@@ -49,7 +45,6 @@ func (l *recordLog) next(from uint64) *record {
 	return nil
 }
 
-// trim drops compacted records at the beginning.
 func (l *recordLog) trim() {
 	n := 0
 	for n < len(l.records) && l.records[n].compacted {
@@ -59,7 +54,6 @@ func (l *recordLog) trim() {
 	l.base += uint64(n)
 }
 
-// cut drops the records after a sequence.
 func (l *recordLog) cut(last uint64) {
 	if keep := l.index(last + 1); keep < len(l.records) {
 		clear(l.records[keep:])
@@ -91,7 +85,6 @@ func (s *Stream) store(key string, h Header, data []byte, ttl time.Duration) uin
 	return s.last
 }
 
-// remove removes a live record, like a server whose marker expires.
 func (s *Stream) remove(r *record) {
 	delete(s.current, r.Key)
 	r.live, r.removed, r.removedAt = false, true, s.last

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// DefaultMarkerTTL is Options.MarkerTTL when it is 0.
 const DefaultMarkerTTL = 2 * time.Minute
 
 type Options struct {
@@ -76,7 +75,6 @@ func (s *Stream) clear() {
 	s.expiries = nil
 }
 
-// leaderTime returns the time on the leader's clock.
 func (s *Stream) leaderTime() time.Time { return s.now.Add(s.clock) }
 
 func (s *Stream) replicated() bool { return s.opts.Replicas > 1 }
@@ -101,7 +99,6 @@ func (s *Stream) Info() Info {
 
 func (s *Stream) Exists() bool { return s.exists }
 
-// Get returns the current message of a key.
 func (s *Stream) Get(key string) (Stored, bool) {
 	sequence, ok := s.current[key]
 	if !ok {

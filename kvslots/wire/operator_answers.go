@@ -15,15 +15,12 @@ const (
 // PoolInfo is a pool, or that of a lock or a semaphore, in the answers to operators. Times are in
 // seconds.
 type PoolInfo struct {
-	Hash        string  `json:"hash"`
-	Type        string  `json:"type"`
-	Name        string  `json:"name,omitempty"` // see kvslots.WithName
-	Key         string  `json:"key,omitempty"`  // of a lock or a semaphore
-	Dialect     string  `json:"dialect,omitempty"`
-	Count       int     `json:"count"`
-	InUse       int     `json:"in_use"`
-	Available   int     `json:"available"`
-	Waiting     int     `json:"waiting"`
+	Hash    string `json:"hash"`
+	Type    string `json:"type"`
+	Name    string `json:"name,omitempty"` // see kvslots.WithName
+	Key     string `json:"key,omitempty"`  // of a lock or a semaphore
+	Dialect string `json:"dialect,omitempty"`
+	PoolState
 	OldestWait  float64 `json:"oldest_wait_s"`
 	Expired     int     `json:"expired"` // leases within the last hour
 	Out         int     `json:"out"`     // positions out of service
@@ -92,31 +89,11 @@ type Place struct {
 	Lease   *HolderInfo `json:"lease,omitempty"`
 }
 
-// PoolState is the answer to a change of what is in service.
-type PoolState struct {
-	Count     int `json:"count"`
-	InUse     int `json:"in_use"`
-	Available int `json:"available"`
-	Waiting   int `json:"waiting"`
-}
-
-// NewPoolState returns the answer for a state.
-func NewPoolState(s kvslots.State) PoolState {
-	return PoolState{s.Count, s.InUse, s.Available(), s.Waiting}
-}
-
-// State returns the state that an answer describes. Slots that are not in use and not available
-// are out of service.
-func (s PoolState) State() kvslots.State {
-	return kvslots.State{Count: s.Count, InUse: s.InUse, Waiting: s.Waiting, Out: max(0, s.Count-s.InUse-s.Available)}
-}
-
 // NewPoolInfo returns the answer for a pool.
 func NewPoolInfo(p *kvslots.PoolStats) PoolInfo {
 	info := PoolInfo{
 		Hash: p.Hash, Type: TypePool, Name: p.Name, Key: p.Resource.Key, Dialect: dialect(p.Owned),
-		Count: p.Count, InUse: p.InUse, Available: p.Available(), Waiting: p.Waiting,
-		OldestWait: inSeconds(p.OldestWait), Expired: p.Expired, Out: p.OutCount,
+		PoolState: NewPoolState(p.State), OldestWait: inSeconds(p.OldestWait), Expired: p.Expired, Out: p.OutCount,
 	}
 	info.PauseReason, info.Paused = pausedBy(p.OutList)
 	switch {
@@ -211,7 +188,7 @@ func hashOrNone(text string) string {
 func (i *PoolInfo) Stats() kvslots.PoolStats {
 	p := kvslots.PoolStats{
 		Hash: hashOrNone(i.Hash), Name: i.Name, Owned: i.Dialect != "", OldestWait: ofSeconds(i.OldestWait), Expired: i.Expired, OutCount: i.Out,
-		State: PoolState{i.Count, i.InUse, i.Available, i.Waiting}.State(),
+		State: i.State(),
 	}
 	switch i.Type {
 	case TypeLock:

@@ -73,11 +73,8 @@ type IdleStats struct {
 
 // PoolStats is a pool. Pool is the hash of the pool's id.
 type PoolStats struct {
-	Pool       string  `json:"pool"`
-	Count      int     `json:"count"`
-	InUse      int     `json:"in_use"`
-	Available  int     `json:"available"`
-	Waiting    int     `json:"waiting"`
+	Pool string `json:"pool"`
+	PoolState
 	OldestWait float64 `json:"oldest_wait_s"`
 }
 
@@ -106,10 +103,7 @@ func NewStats(stats kvslots.Stats, clients int) Stats {
 		}
 	}
 	for _, pool := range stats.Pools {
-		s.Pools = append(s.Pools, PoolStats{
-			Pool: pool.Hash, Count: pool.Count, InUse: pool.InUse, Available: pool.Available(),
-			Waiting: pool.Waiting, OldestWait: inSeconds(pool.OldestWait),
-		})
+		s.Pools = append(s.Pools, PoolStats{pool.Hash, NewPoolState(pool.State), inSeconds(pool.OldestWait)})
 	}
 	if stats.More {
 		s.PoolsAfter = s.Pools[len(s.Pools)-1].Pool

@@ -72,7 +72,7 @@ func TestFault3OpenTakesLong(t *testing.T) {
 	nc, err := nats.Connect(srv.ClientURL(), nats.SetCustomDialer(slowDialer{began.Add(6 * time.Second)})) // longer than any of the peer's timeouts
 	natstest.Must(t, err)
 	t.Cleanup(nc.Close)
-	s, err := Open(t.Context(), nc, Config{})
+	s, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
 	if err != nil {
 		t.Fatalf("after %v: %v", time.Since(began), err)
 	}

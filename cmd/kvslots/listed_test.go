@@ -2,9 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"go/ast"
-	"go/format"
-	"go/token"
 	"net/http"
 	"path"
 	"regexp"
@@ -51,7 +48,6 @@ func TestDocumentTables(t *testing.T) {
 		{"error codes", errorCodes(t), gateway, "", ""},
 		{"metrics", metrics, gateway, gateway, "`(kvslots_\\w+)`"},
 		{"subjects", subjects, nats, nats, "`(kvslots\\.[a-z.]+[a-z])`"},
-		{"constants", constants(t), "", readDocument(t, "kvslots/DESIGN.md"), "(?m)^\\| `(\\w+\\.\\w+` \\| `[^`]+)` \\|"},
 		{"packages", packages(t), structure, structure, `(?m)^(.*)$`},
 		{"dependencies", dependencies(t), needs, needs, `\(https://pkg\.go\.dev/([^)]+)\)`},
 		{"make targets", targets(t), "", texts.String(), "(?m)(?:^    |`)make ([a-z-]+)"},
@@ -105,8 +101,8 @@ func commandNames() names {
 	return are
 }
 
-// flagNames returns the flags of all commands and of bench/compare. Those of serve are in a table with their
-// defaults.
+// flagNames returns the flags of all commands and of bench/compare. Those of serve are in a table, with
+// their defaults in brackets.
 func flagNames(t *testing.T) names {
 	t.Helper()
 	are := names{}
@@ -116,9 +112,8 @@ func flagNames(t *testing.T) names {
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	settings.DefaultServe().AddFlags(flags)
 	flags.VisitAll(func(flag *pflag.Flag) {
-		are[flag.Name] = "^\\| (?:`--[a-z-]+`, )*" + quoted("--"+flag.Name) + ".*"
 		if flag.DefValue != "" {
-			are[flag.Name] += `\| ` + quoted(flag.DefValue) + ` \|`
+			are[flag.Name] += ` \(` + quoted(flag.DefValue)
 		}
 	})
 	for _, match := range regexp.MustCompile(`flags\.\w+\((?:&[\w.]+, )?"([a-z-]+)"`).FindAllStringSubmatch(readDocument(t, "bench/compare/main.go"), -1) {
@@ -191,30 +186,6 @@ func metricsAndSubjects(t *testing.T) (metrics, subjects names) {
 		subjects[endpoint.Subject] = quoted(endpoint.Subject)
 	}
 	return metrics, subjects
-}
-
-// constants returns those of the core with their values, as a table has them.
-func constants(t *testing.T) names {
-	t.Helper()
-	are := names{}
-	for _, file := range sources(t) {
-		if !strings.HasPrefix(file.name, "kvslots/internal/") {
-			continue
-		}
-		ast.Inspect(file.tree, func(n ast.Node) bool {
-			spec, ok := n.(*ast.ValueSpec)
-			if !ok {
-				return true
-			}
-			for i, value := range spec.Values {
-				var text strings.Builder
-				kvslotstest.Must(t, format.Node(&text, token.NewFileSet(), value))
-				are[path.Base(path.Dir(file.name))+"."+spec.Names[i].Name+"` | `"+text.String()] = ""
-			}
-			return true
-		})
-	}
-	return are
 }
 
 // structureIn returns what the chapter "Project structure" for contributors lists, one path a line.

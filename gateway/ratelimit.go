@@ -20,18 +20,14 @@ const (
 	// Beyond it the client whose last request is the oldest gets a new, full bucket.
 	maxClients = 1 << 16
 
-	// maxRefill is in seconds. It is longer than any client waits, and does not overflow
-	// a time.Duration.
-	maxRefill = 1e9
+	// maxRetryAfter is in seconds. It is longer than any client waits.
+	maxRetryAfter = 1e9
 )
 
-// rateLimiter has a bucket of tokens for each client. It forgets a client whose bucket is
-// full again, since a new client gets a full bucket, too. It needs no goroutine for that:
-// it does so when a new client sends a request.
+// rateLimiter has a bucket of tokens for each of the latest clients.
 type rateLimiter struct {
 	perSecond rate.Limit
 	burst     int
-	refill    time.Duration    // time until an empty bucket is full
 	now       func() time.Time // time.Now, or the clock of a test
 
 	mu      sync.Mutex
@@ -43,7 +39,6 @@ type client struct {
 	prefix   netip.Prefix
 	bucket   *rate.Limiter
 	refusals *rate.Limiter // of the same size: a client that empties it, too, floods the gateway
-	last     time.Time     // of its requests
 }
 
 // newRateLimiter returns a limiter that allows perSecond requests per second, and burst at
@@ -55,7 +50,6 @@ func newRateLimiter(perSecond float64, burst int) *rateLimiter {
 	return &rateLimiter{
 		perSecond: rate.Limit(perSecond),
 		burst:     burst,
-		refill:    time.Duration(min(float64(burst)/perSecond, maxRefill) * float64(time.Second)),
 		now:       time.Now,
 		clients:   make(map[netip.Prefix]*list.Element),
 		recent:    list.New(),
@@ -72,50 +66,33 @@ func (l *rateLimiter) decide(addr netip.Addr) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	client := l.clientLocked(clientnet.Of(addr), now)
+	client := l.clientLocked(clientnet.Of(addr))
 	if client.bucket.AllowN(now, 1) {
 		return verdict{}
 	}
 	missing := 1 - client.bucket.TokensAt(now)
 	return verdict{
 		refused:    true,
-		retryAfter: int(min(math.Ceil(missing/float64(l.perSecond)), maxRefill)),
+		retryAfter: int(min(math.Ceil(missing/float64(l.perSecond)), maxRetryAfter)),
 		floods:     !client.refusals.AllowN(now, 1),
 	}
 }
 
-func (l *rateLimiter) clientLocked(prefix netip.Prefix, now time.Time) *client {
+func (l *rateLimiter) clientLocked(prefix netip.Prefix) *client {
 	element, known := l.clients[prefix]
 	if known {
 		l.recent.MoveToFront(element)
 	} else {
-		l.sweepLocked(now)
+		if len(l.clients) == maxClients {
+			delete(l.clients, l.recent.Remove(l.recent.Back()).(*client).prefix)
+		}
 		element = l.recent.PushFront(&client{
 			prefix: prefix,
 			bucket: rate.NewLimiter(l.perSecond, l.burst), refusals: rate.NewLimiter(l.perSecond, l.burst),
 		})
 		l.clients[prefix] = element
 	}
-	found := element.Value.(*client)
-	found.last = now
-	return found
-}
-
-// sweepLocked removes up to two clients: those whose buckets are full, and, if there are
-// maxClients, the one whose last request is the oldest. Since it is called for each new
-// client, it removes clients faster than they are added.
-func (l *rateLimiter) sweepLocked(now time.Time) {
-	for range 2 {
-		oldest := l.recent.Back()
-		if oldest == nil {
-			return
-		}
-		idle := now.Sub(oldest.Value.(*client).last) >= l.refill
-		if !idle && len(l.clients) < maxClients {
-			return
-		}
-		delete(l.clients, l.recent.Remove(oldest).(*client).prefix)
-	}
+	return element.Value.(*client)
 }
 
 // limitRate refuses requests beyond a client's rate (README.md, "Access"), except those

@@ -48,7 +48,7 @@ func TestRateLimiter(t *testing.T) {
 		{"rounded up", 2.5, 0, 6, 1, 6},
 		{"seldom", 0.2, 0, 2, 5, 2},
 		{"hardly ever", 0.001, 1, 1, 1000, 0},
-		{"practically never", 1e-300, 1, 1, maxRefill, 0},
+		{"practically never", 1e-300, 1, 1, maxRetryAfter, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, clock := newStoppedLimiter(c.perSecond, c.burst)
@@ -107,29 +107,6 @@ func TestClientOf(t *testing.T) {
 				t.Errorf("taken for one client: %v", got)
 			}
 		})
-	}
-}
-
-func TestIdleClientsAreForgotten(t *testing.T) {
-	l, clock := newStoppedLimiter(1, 4)
-	for i := range uint32(1000) {
-		l.decide(addressOf(i))
-	}
-	clock.pass(3999 * time.Millisecond)
-	l.decide(addressOf(5)) // is not idle any more
-	l.decide(addressOf(1000))
-	if len(l.clients) != 1001 {
-		t.Fatalf("%d clients, want all 1001", len(l.clients))
-	}
-	clock.pass(time.Millisecond)
-	for i := range uint32(600) {
-		l.decide(addressOf(2000 + i))
-	}
-	if want := 602; len(l.clients) != want || l.recent.Len() != want {
-		t.Errorf("%d clients, %d in the list, want %d", len(l.clients), l.recent.Len(), want)
-	}
-	if allowed(l, addressOf(5).String(), 9) != 3 {
-		t.Error("one that was not idle was forgotten")
 	}
 }
 

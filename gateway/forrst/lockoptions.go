@@ -2,8 +2,8 @@ package forrst
 
 import (
 	"encoding/json"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -93,10 +93,12 @@ func (o object) owner() (string, *Error) {
 	return o.plain("owner", maxOwner)
 }
 
+var keyForm = regexp.MustCompile(`^[a-zA-Z0-9_:.-]+$`)
+
 // key returns a field with a lock's key or full key.
 func (o object) key(field string, most int) (string, *Error) {
 	key, _ := o.text(field)
-	if key == "" || len(key) > most || strings.ContainsFunc(key, func(r rune) bool { return !isKeyRune(r) }) {
+	if len(key) > most || !keyForm.MatchString(key) {
 		return "", o.fault(field, "1 to "+strconv.Itoa(most)+" characters of a-z, A-Z, 0-9, -, _, : and .")
 	}
 	return key, nil

@@ -3,8 +3,8 @@ package forrst
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -99,23 +99,11 @@ func readCall(top object) (c Call, wrong *Error) {
 
 var functionsAllowed = "words of a-z, A-Z, 0-9, -, _ and : with dots between them, of at most " + strconv.Itoa(maxFunction) + " characters"
 
+var functionForm = regexp.MustCompile(`^[a-zA-Z0-9_:-]+(\.[a-zA-Z0-9_:-]+)*$`)
+
 // isFunction reports whether a function's name is safe in a subject: it has no
 // wildcards, no empty tokens and at most maxFunction characters.
-func isFunction(name string) bool {
-	if len(name) > maxFunction {
-		return false
-	}
-	for word := range strings.SplitSeq(name, ".") {
-		if word == "" || strings.ContainsFunc(word, func(r rune) bool { return !isKeyRune(r) || r == '.' }) {
-			return false
-		}
-	}
-	return true
-}
-
-func isKeyRune(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_:.", r)
-}
+func isFunction(name string) bool { return len(name) <= maxFunction && functionForm.MatchString(name) }
 
 func readExtensions(top object) (*lockOptions, *Error) {
 	raw := top.fields["extensions"]

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -49,7 +50,7 @@ func AccessLevel(status int) slog.Level {
 // TraceOf returns the well-formed ids in a request's headers. get returns the value of a
 // header. The result does not keep the headers in memory.
 func TraceOf(get func(name string) string) (t Trace) {
-	if id := get(wire.RequestIDHeader); isRequestID(id) {
+	if id := get(wire.RequestIDHeader); requestIDForm.MatchString(id) {
 		t.RequestID = strings.Clone(id)
 	}
 	if parent := get(wire.TraceHeader); isTraceparent(parent) {
@@ -74,38 +75,14 @@ func NewRequestID() string {
 	return hex.EncodeToString(id[:])
 }
 
-// maxRequestID is the longest accepted id of a request, in characters.
-const maxRequestID = 64
+// requestIDForm matches the ids of requests that may be written to logs and headers.
+var requestIDForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// isRequestID reports whether text may be written to logs and headers as a request's id.
-func isRequestID(text string) bool {
-	if text == "" || len(text) > maxRequestID {
-		return false
-	}
-	for i := range len(text) {
-		switch c := text[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
-		default:
-			return false
-		}
-	}
-	return true
-}
+// traceparentForm matches headers traceparent of version 00 (W3C Trace Context, "traceparent
+// Header Field Values").
+var traceparentForm = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
-// isTraceparent reports whether text is a traceparent of version 00, whose trace and
-// parent are not all zeros (W3C Trace Context, "traceparent Header Field Values").
+// isTraceparent reports whether text is a traceparent whose trace and parent are not all zeros.
 func isTraceparent(text string) bool {
-	const form = "00-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx"
-	if len(text) != len(form) || text[:3] != form[:3] {
-		return false
-	}
-	for i := 3; i < len(form); i++ {
-		switch c := text[i]; {
-		case form[i] == '-' && c == '-':
-		case form[i] == 'x' && ('0' <= c && c <= '9' || 'a' <= c && c <= 'f'):
-		default:
-			return false
-		}
-	}
-	return strings.Trim(text[3:35], "0") != "" && strings.Trim(text[36:52], "0") != ""
+	return traceparentForm.MatchString(text) && strings.Trim(text[3:35], "0") != "" && strings.Trim(text[36:52], "0") != ""
 }

@@ -161,23 +161,13 @@ func TestMostOfTheDisk(t *testing.T) {
 
 // A server that cannot open files restarts once it can.
 func TestNoDescriptors(t *testing.T) {
-	for _, sync := range []Sync{SyncGroup, SyncInterval} {
-		t.Run(string(sync), func(t *testing.T) {
-			srv := startServer(t, Config{DataDir: t.TempDir(), Sync: sync})
-			put(t, srv, "one")
-			js := connect(t, srv)
-			release := takeDescriptors(t)
-			acknowledged := publishUntil(t, js, func(err error) bool { return err != nil }) // Room cannot look
-			release()
-			wantRecovered(t, srv, js, acknowledged+1)
-		})
-	}
-}
-
-// takeDescriptors makes the process unable to open files until release is called.
-func takeDescriptors(t *testing.T) (release func()) {
-	t.Helper()
-	return limitResource(t, syscall.RLIMIT_NOFILE, 0)
+	srv := startServer(t, Config{DataDir: t.TempDir(), Sync: SyncGroup})
+	put(t, srv, "one")
+	js := connect(t, srv)
+	release := limitResource(t, syscall.RLIMIT_NOFILE, 0)
+	acknowledged := publishUntil(t, js, func(err error) bool { return err != nil }) // Room cannot look
+	release()
+	wantRecovered(t, srv, js, acknowledged+1)
 }
 
 // limitResource limits a resource of the process until release is called.

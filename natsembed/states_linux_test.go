@@ -214,6 +214,7 @@ func torn(t *testing.T, state string) (all []string) {
 // start, of an update of the bucket's stream and of a restore. The bucket is then as it was,
 // or waits for the restore to be repeated.
 func TestEveryStateStarts(t *testing.T) {
+	t.Parallel() // waits for the disk
 	backup := preparedBackup(t)
 	for task := range tasks {
 		t.Run(task, func(t *testing.T) {

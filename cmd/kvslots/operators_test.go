@@ -379,6 +379,7 @@ func TestCompletionOfNames(t *testing.T) {
 
 // Each operator has a token of its own, and the log says which one has changed something.
 func TestTokensFile(t *testing.T) {
+	t.Parallel() // the file is read again after seconds
 	file := writeFile(t, "tokens", "# operators\nann admin ann-t0ken\nbob read bob-t0ken\n")
 	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--tokens-file", file)
 	p.want(t, "GET", "/v1/pools", "", 401, "")

@@ -3,9 +3,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -15,7 +12,6 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
-	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // start calls the program in the background.
@@ -198,68 +194,6 @@ func TestWaitThroughARestart(t *testing.T) {
 	}
 }
 
-// A wait goes on until a gateway is connected to the NATS.
-func TestWaitForAGateway(t *testing.T) {
-	_, url := runNATS(t, jetStreamOptions(t))
-	p := startServe(t, noEnv, "--nats-url", url)
-	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-	p.stop()
-	p.exitCode(t)
-	out, code := start(t, shell([]string{"--nats-url", url}, `echo ran`, "--wait", "5m")...)
-	waitFor(t, func() bool { return strings.Contains(out.String(), "no gateway is there; trying again") })
-	again := startServe(t, noEnv, "--nats-url", url)
-	if got := <-code; got != 0 || !strings.HasSuffix(out.String(), "ran\n") {
-		t.Errorf("exit code %d:\n%s", got, out)
-	}
-	again.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
-}
-
-// Requests with a temporary refusal are repeated after Retry-After. Each asks for the rest
-// of the wait.
-func TestWaitThroughRefusals(t *testing.T) {
-	t.Parallel() // waits for seconds
-	for _, status := range []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable} {
-		for _, after := range []string{"", "2"} {
-			t.Run(fmt.Sprint(status, " ", after), func(t *testing.T) {
-				p := startServe(t, noEnv, "--data-dir", t.TempDir())
-				p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-				var asked []time.Time
-				var waits []int
-				server := between(t, p, func(w http.ResponseWriter, r *http.Request) bool {
-					if !strings.HasSuffix(r.URL.Path, "/borrow") {
-						return false
-					}
-					body, _ := io.ReadAll(r.Body)
-					r.Body = io.NopCloser(strings.NewReader(string(body)))
-					var request struct{ Wait int }
-					_ = json.Unmarshal(body, &request)
-					asked, waits = append(asked, time.Now()), append(waits, request.Wait)
-					if len(asked) > 1 {
-						return false
-					}
-					if after != "" {
-						w.Header().Set("Retry-After", after)
-					}
-					w.WriteHeader(status)
-					return true
-				})
-				wantCall(t, 0, "ran\n", fmt.Sprintf("kvslots: HTTP status %d; trying again\n", status),
-					shell([]string{"--server", server}, `echo ran`, "--wait", "30s")...)
-				if len(asked) != 2 || waits[0] != 30 {
-					t.Fatalf("asked for waits of %v", waits)
-				}
-				passed := asked[1].Sub(asked[0])
-				if after != "" && passed < 2*time.Second {
-					t.Errorf("asked again after %s", passed)
-				}
-				if most := 30 - int(passed/time.Second); waits[1] >= most+1 || waits[1] >= 30 || waits[1] < most-10 {
-					t.Errorf("asked for a wait of %d s when %d s were left", waits[1], most)
-				}
-			})
-		}
-	}
-}
-
 // When the wait is over, the error is that of the last answer.
 func TestWaitIsOver(t *testing.T) {
 	t.Parallel() // waits for seconds
@@ -289,30 +223,6 @@ func TestWaitIsOver(t *testing.T) {
 			})
 			for _, args := range waiters([]string{"--server", server}, "--wait", c.wait) {
 				wantCall(t, c.code, "", c.stderr, args...)
-			}
-		})
-	}
-}
-
-// A wait goes on when the gateway ends it, since its --max-wait is over.
-func TestWaitLongerThanTheGateway(t *testing.T) {
-	t.Parallel() // waits for seconds
-	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--max-wait", "1s")
-	for _, wait := range []string{"5m", "forever"} {
-		t.Run(wait, func(t *testing.T) {
-			p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
-			asked := make(chan string, 100)
-			server := between(t, p, func(_ http.ResponseWriter, r *http.Request) bool {
-				asked <- r.Header.Get(wire.RequestKeyHeader)
-				return false
-			})
-			out, code := start(t, shell([]string{"--server", server}, `echo ran`, "--wait", wait)...)
-			if first, second := <-asked, <-asked; first == "" || first != second {
-				t.Errorf("the keys are %q and %q", first, second)
-			}
-			p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-			if got := <-code; got != 0 || out.String() != "ran\n" {
-				t.Errorf("exit code %d:\n%s", got, out)
 			}
 		})
 	}

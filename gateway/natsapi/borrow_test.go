@@ -18,7 +18,6 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
-	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -178,23 +177,6 @@ func TestTooManyWait(t *testing.T) {
 	d.waitFor(t, `"waiting":2`)
 }
 
-func TestTooManyPools(t *testing.T) {
-	srv, store := openStore(t, func(c *kvslots.Config) { c.MaxPools = 1 })
-	d := startService(t, srv, store)
-	d.register(t, "1")
-	m, err := d.nc.RequestWithContext(t.Context(), "kvslots.register", []byte(`{"id":"`+poolB+`","count":1}`))
-	kvslotstest.Must(t, err)
-	if got := status(m) + " " + m.Header.Get("Kvslots-Error") + string(m.Data) + m.Header.Get("Retry-After"); got != `503 max_pools{"error":"too many pools"}` {
-		t.Errorf("the answer is %s", got)
-	}
-	d.want(t, "inspect", `{"id":"`+poolB+`"}`, "404", `{"error":"no such pool"}`)
-	d.register(t, "2")
-	d.want(t, "delete", `{"id":"`+poolA+`"}`, "200", `{"deleted":true}`)
-	if code, body := d.ask(t, "register", `{"id":"`+poolB+`","count":1}`); code != "200" {
-		t.Errorf("after a deletion: %s %s", code, body)
-	}
-}
-
 func TestDraining(t *testing.T) {
 	srv, store := openStore(t)
 	d := startService(t, srv, store)
@@ -212,27 +194,6 @@ func TestDraining(t *testing.T) {
 	}
 	d.giveBack(t, held)
 	d.want(t, "delete", `{"id":"`+poolA+`"}`, "200", `{"deleted":true}`)
-}
-
-func TestRenew(t *testing.T) {
-	srv, store := openStore(t)
-	d := startService(t, srv, store)
-	d.register(t, "1")
-	held := d.borrow(t, `"ttl":30`)
-	code, body := d.ask(t, "renew", fmt.Sprintf(`{"id":"%s","lease":"%s","ttl":99999}`, poolA, held.Lease))
-	var renewed = held
-	if err := json.Unmarshal([]byte(body), &renewed); err != nil || code != "200" {
-		t.Fatalf("renew: %s %s", code, body)
-	}
-	if renewed.Lease != held.Lease || renewed.Fence != held.Fence || renewed.Position != 0 || renewed.ExpiresIn != 3600 {
-		t.Errorf("renewed %+v as %+v", held, renewed)
-	}
-	d.giveBack(t, held)
-	d.want(t, "renew", fmt.Sprintf(`{"id":"%s","lease":"%s","ttl":30}`, poolA, held.Lease), "404", `{"error":"lease not held"}`)
-	d.want(t, "renew", fmt.Sprintf(`{"id":"%s","lease":"%s","ttl":30}`, poolA, unknownLease), "404", `{"error":"lease not held"}`)
-	d.want(t, "renew", fmt.Sprintf(`{"id":"%s","lease":"%s","ttl":30}`, unknownLease, unknownLease), "404", `{"error":"no such pool"}`)
-	d.want(t, "renew", fmt.Sprintf(`{"id":"%s","lease":"%s"}`, poolA, unknownLease), "400", `{"error":"ttl must be a whole number of seconds, 1 or more"}`)
-	d.want(t, "renew", fmt.Sprintf(`{"id":"%s","ttl":30}`, poolA), "400", `{"error":"lease must be a canonical UUID of 36 characters"}`)
 }
 
 // Answers go to inboxes, and to no subject to which only the service may publish.

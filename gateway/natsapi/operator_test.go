@@ -2,7 +2,6 @@ package natsapi_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -72,38 +71,6 @@ func TestOperatorTokens(t *testing.T) {
 	}
 	if !strings.Contains(d.logs.String(), `"message":"an operator has taken a position out of service","pool_hash":`) {
 		t.Error("no line in the log")
-	}
-}
-
-// The answers for a holder and for a borrower that is refused are those of HTTP.
-func TestHolderAndPlace(t *testing.T) {
-	srv, store := openStore(t)
-	d := startService(t, srv, store)
-	ctx, pool := t.Context(), uuid.MustParse(poolA)
-	kvslotstest.Must(t, kvslotstest.Err(store.Register(ctx, pool, 1)))
-	lease, err := store.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0), kvslots.WithLabel("me"), kvslots.WithRequestKey("mine"))
-	kvslotstest.Must(t, err)
-	var mine wire.HolderInfo
-	code, answer := d.ask(t, "holder", `{"id":"`+poolA+`","lease":"`+lease.ID().String()+`"}`)
-	if err := errors.Join(json.Unmarshal([]byte(answer), &mine)); err != nil || code != "200" || mine.Label != "me" || mine.Fence != lease.Fence() {
-		t.Errorf("%s %s, %v", code, answer, err)
-	}
-	var place wire.Place
-	code, answer = d.ask(t, "place", `{"id":"`+poolA+`"}`, wire.RequestKeyHeader, "mine")
-	if err := json.Unmarshal([]byte(answer), &place); err != nil || code != "200" || place.Lease == nil || place.Lease.Fence != lease.Fence() {
-		t.Errorf("%s %s, %v", code, answer, err)
-	}
-	for op, header := range map[string]string{"place": "other", "holder": ""} {
-		if code, answer := d.ask(t, op, `{"id":"`+poolA+`","lease":"`+unknownLease+`"}`, wire.RequestKeyHeader, header); code != "404" {
-			t.Errorf("%s: %s %s", op, code, answer)
-		}
-	}
-	refused, err := d.nc.RequestWithContext(t.Context(), "kvslots.borrow", []byte(`{"id":"`+poolA+`","ttl":1,"label":"you"}`))
-	if err != nil || status(refused) != "409" || refused.Header.Get(wire.PlaceHeader) != "1" {
-		t.Errorf("%+v, %v", refused, err)
-	}
-	if code, answer := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":1,"label":"\u202e"}`); code != "400" {
-		t.Errorf("%s %s", code, answer)
 	}
 }
 

@@ -108,7 +108,7 @@ func TestParity(t *testing.T) {
 // Both transports report an error of the store in the same way.
 func TestParityOfFailures(t *testing.T) {
 	for _, err := range []error{
-		kvslots.ErrNoPool, kvslots.ErrNoSlot, kvslots.ErrNotHeld, kvslots.ErrUnavailable, kvslots.ErrClosed,
+		kvslots.ErrNoPool, kvslots.ErrNoSlot, kvslots.ErrNotHeld, kvslots.ErrMaxPools, kvslots.ErrUnavailable, kvslots.ErrClosed,
 		&kvslots.RangeError{Field: "ttl", Range: "at least 1 second"},
 		context.DeadlineExceeded, gateway.ErrDraining, errors.New("an inner reason"),
 	} {

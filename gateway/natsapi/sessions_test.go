@@ -150,31 +150,3 @@ func TestCancelOfSessions(t *testing.T) {
 		t.Errorf("logged:\n%s", d.logs)
 	}
 }
-
-func TestSessionsWhileDraining(t *testing.T) {
-	srv, store := openStore(t)
-	d, _ := openSessions(t, srv, store, store)
-	ask := sessionsOverNATS(d)
-	s := createSession(t, ask)
-	held := newToken.FindStringSubmatch(ask(t, "lock.acquire", s, "k", `{"acquire_timeout_s":0}`))
-	d.lending.Stop()
-	const draining = `503 {"error":"draining","detail":"the gateway is about to stop"}`
-	for op, body := range map[string]string{"lock.acquire": `{"acquire_timeout_s":0}`, "lock.enqueue": "", "lock.wait": `{"timeout_s":0}`} {
-		if got := ask(t, op, s, "k", body); got != draining {
-			t.Errorf("%s: %s", op, got)
-		}
-	}
-	if got := ask(t, "session.create", "", "", ""); got != draining {
-		t.Errorf("create: %s", got)
-	}
-	for _, c := range []struct{ op, body, want string }{
-		{"session.ping", "", "200 {}"},
-		{"lock.renew", `{"token":"` + held[1] + `"}`, `200 {"remaining_s":33}`},
-		{"lock.release", `{"token":"` + held[1] + `"}`, "200 {}"},
-		{"session.delete", "", "200 {}"},
-	} {
-		if got := ask(t, c.op, s, "k", c.body); got != c.want {
-			t.Errorf("%s: %s", c.op, got)
-		}
-	}
-}

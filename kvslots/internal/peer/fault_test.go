@@ -96,7 +96,7 @@ func constant(t *testing.T, few, many int, prepare func(h *harness, n int) func(
 
 // A hand-over took 4.9 ms with 4,000 waiters: each event looked at all of them.
 func TestFault12HandOverInLongLine(t *testing.T) {
-	constant(t, 100, 2000, func(h *harness, n int) func() {
+	constant(t, 60, 1200, func(h *harness, n int) func() {
 		pool := h.newPool(1)
 		held := h.borrow(pool, 0)
 		h.must(held)

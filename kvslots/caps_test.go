@@ -38,9 +38,7 @@ func TestCapsLetPass(t *testing.T) {
 	_, err = s.Acquire(t.Context(), sessions[3], Lock("other"), WithTTL(time.Minute), WithWait(time.Minute))
 	wantErr(t, err, ErrMaxLocks)
 	mustLetGo(t, s, sessions[0], Semaphore("k", 2), one)
-	if _, err := s.Wait(t.Context(), sessions[2], Semaphore("k", 2), time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, natstest.Err(s.Wait(t.Context(), sessions[2], Semaphore("k", 2), time.Minute)))
 	if _, acquired, err := s.Enqueue(t.Context(), sessions[3], Semaphore("k", 2), WithTTL(time.Minute)); acquired || err != nil {
 		t.Fatal(acquired, err)
 	}

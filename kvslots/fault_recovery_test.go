@@ -41,9 +41,8 @@ func openGateway(t *testing.T, url string, cfg Config) *gateway {
 	natstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	cfg.Logger = g.log.Logger()
-	if g.Store, err = Open(t.Context(), nc, cfg); err != nil {
-		t.Fatal(err)
-	}
+	g.Store, err = Open(t.Context(), nc, cfg)
+	natstest.Must(t, err)
 	t.Cleanup(func() { _ = g.Close(context.Background()) })
 	return g
 }

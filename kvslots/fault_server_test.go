@@ -237,9 +237,8 @@ func startTogether(t *testing.T, cluster *natstest.Cluster) {
 	}
 	together(t, len(conns), func(t *testing.T, i int) {
 		var err error
-		if stores[i], err = Open(t.Context(), conns[i], Config{Logger: logtest.Logger(), Replicas: 3}); err != nil {
-			t.Fatal(err)
-		}
+		stores[i], err = Open(t.Context(), conns[i], Config{Logger: logtest.Logger(), Replicas: 3})
+		natstest.Must(t, err)
 	})
 	if t.Failed() {
 		t.FailNow()

@@ -52,9 +52,7 @@ func TestLeaseRenewsItself(t *testing.T) {
 	l.KeepAlive() // does so already
 	other := newPool(t, peers[0], 1)
 	fixed, err := peers[0].Borrow(t.Context(), other, WithFixedTTL(2*time.Second), WithWait(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.Must(t, err)
 	eventually(t, "it is renewed", func() bool { return l.ExpiresAt().After(first) })
 	wantState(t, peers[1], pool, State{Count: 1, InUse: 1})
 	natstest.Must(t, peers[1].Delete(t.Context(), pool))

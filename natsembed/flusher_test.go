@@ -25,9 +25,7 @@ func flushed(t *testing.T, srv *Server) {
 func likeTheBucket(t *testing.T, srv *Server) jetstream.JetStream {
 	t.Helper()
 	js := connect(t, srv)
-	if _, err := js.CreateStream(t.Context(), bucketLike); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(js.CreateStream(t.Context(), bucketLike)))
 	return js
 }
 

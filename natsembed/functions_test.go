@@ -17,9 +17,7 @@ func serveFunction(t *testing.T, srv *Server, opts ...nats.Option) (*nats.Conn, 
 	t.Helper()
 	nc, complaints := client(t, srv, opts...)
 	_, err := nc.Subscribe(functionSubject, func(m *nats.Msg) { _ = m.Respond([]byte("done")) })
-	if err = errors.Join(err, nc.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(err, nc.Flush()))
 	return nc, complaints
 }
 

@@ -87,9 +87,8 @@ func TestRunServer(t *testing.T) {
 		}
 	})
 	_, cfg := smallLab(t)
-	if cfg.Server, err = bench.Remote(t.Context(), r.http, nil); err != nil {
-		t.Fatal(err)
-	}
+	cfg.Server, err = bench.Remote(t.Context(), r.http, nil)
+	kvslotstest.Must(t, err)
 	cfg.Workloads = []string{"pairs", "handover", "named-once"}
 	report, err := bench.Run(t.Context(), cfg)
 	kvslotstest.Must(t, err)

@@ -106,9 +106,7 @@ func TestLimitRefusesUnsafeBuckets(t *testing.T) {
 	nc, limit := onLimits(t)
 	js, err := jetstream.New(nc)
 	kvslotstest.Must(t, err)
-	if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "aging", TTL: time.Minute, LimitMarkerTTL: time.Minute}); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "aging", TTL: time.Minute, LimitMarkerTTL: time.Minute})))
 	wantCall(t, 1, "", "kvslots: .*max_age is 1m0s, not 0\n", limit("acquire", "mail", "--jid", "j", "--bucket", "aging")...)
 }
 

@@ -55,9 +55,7 @@ func TestRecommendedPermissions(t *testing.T) {
 	kvslotstest.Must(t, kvslotstest.Err(client.Borrow(t.Context(), id, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0))))
 	session, _, err := client.CreateSession(t.Context())
 	kvslotstest.Must(t, err)
-	if _, err := client.Acquire(t.Context(), session, kvslots.Lock("deploy"), kvslots.WithTTL(time.Minute), kvslots.WithWait(0)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(client.Acquire(t.Context(), session, kvslots.Lock("deploy"), kvslots.WithTTL(time.Minute), kvslots.WithWait(0))))
 	callCharge(t, url, ann)
 
 	admin := connectNATS(t, url, nats.UserInfo("admin", "hunter5"))
@@ -133,9 +131,7 @@ func callCharge(t *testing.T, url string, client *nats.Conn) {
 		_ = m.Respond([]byte(`{"charge_id":"ch_abc"}`))
 		_ = m.Respond([]byte(`{}`))
 	})
-	if err = errors.Join(err, charge.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(err, charge.Flush()))
 	m, err := client.RequestWithContext(t.Context(), "kvslots.rpc", []byte(`{"protocol":{"name":"forrst","version":"0.1.0"},"id":"1","call":{"function":"payments.charge"}}`))
 	if err != nil || !strings.Contains(string(m.Data), `"result":{"charge_id":"ch_abc"}`) {
 		t.Fatalf("%v, %v", m, err)
@@ -180,9 +176,7 @@ func TestPermissionsGivenBack(t *testing.T) {
 	srv := kvslotstest.Start(t, "", denying())
 	admin := connectNATS(t, srv.ClientURL(), nats.UserInfo("admin", "p"))
 	_, err := admin.Subscribe("forrst.fn.payments.charge", func(m *nats.Msg) { _ = m.Respond([]byte(`{"paid":true}`)) })
-	if err = errors.Join(err, admin.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(err, admin.Flush()))
 	p := startServe(t, map[string]string{"KVSLOTS_NATS_PASSWORD": "p"},
 		"--nats-url", srv.ClientURL(), "--nats-user", "kvslots", "--forrst-timeout", "1s")
 	serves := func() bool {

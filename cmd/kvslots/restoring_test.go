@@ -82,9 +82,7 @@ func interruptRestore(t *testing.T, url string) {
 	t.Helper()
 	js, err := jetstream.New(connectNATS(t, url))
 	kvslotstest.Must(t, err)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "kvslots-restore", Subjects: []string{"_KVSLOTS.restore"}}); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "kvslots-restore", Subjects: []string{"_KVSLOTS.restore"}})))
 	kvslotstest.Must(t, kvslotstest.Err(js.Publish(t.Context(), "_KVSLOTS.restore", []byte("_KVSLOTS.gone"))))
 	kvslotstest.Must(t, js.DeleteStream(t.Context(), "KV_kvslots"))
 }

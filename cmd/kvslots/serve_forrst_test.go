@@ -33,9 +33,7 @@ func serveFunction(t *testing.T, url, name string, handler nats.MsgHandler, opts
 	kvslotstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	_, err = nc.Subscribe("forrst.fn."+name, handler)
-	if err = errors.Join(err, nc.Flush(), nc.LastError()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(err, nc.Flush(), nc.LastError()))
 }
 
 func done(m *nats.Msg) { _ = m.Respond([]byte(`"done"`)) }

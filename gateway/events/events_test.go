@@ -230,9 +230,7 @@ func TestIDsEndWhatHappenedAtOnce(t *testing.T) {
 	kvslotstest.Must(t, err)
 	const n = 5
 	for i := range n {
-		if _, err := s.store.Acquire(t.Context(), session, kvslots.Lock(fmt.Sprint("k", i)), kvslots.WithTTL(time.Minute), kvslots.WithWait(0)); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(s.store.Acquire(t.Context(), session, kvslots.Lock(fmt.Sprint("k", i)), kvslots.WithTTL(time.Minute), kvslots.WithWait(0))))
 	}
 	kvslotstest.Must(t, s.store.EndSession(t.Context(), session))
 	for i := range n {

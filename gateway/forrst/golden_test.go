@@ -164,9 +164,7 @@ func TestGoldenStatus(t *testing.T) {
 	d := goldenGateway(t)
 	key := `{"key":"lock:payments.charge:user:123"}`
 	d.golden(t, envelope(status, key, ""), 200, result(example(t, "status_free_result")))
-	if _, err := d.store.LockOwned(t.Context(), "lock:payments.charge:user:123", "uuid-abc-123", kvslots.WithTTL(30*time.Minute), kvslots.WithWait(0)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(d.store.LockOwned(t.Context(), "lock:payments.charge:user:123", "uuid-abc-123", kvslots.WithTTL(30*time.Minute), kvslots.WithWait(0))))
 	d.golden(t, envelope(status, key, ""), 200, result(example(t, "status_result")))
 	d.call(t, status, key, "", 200, `"owner":"uuid-abc-123"`)
 	d.golden(t, envelope(release, `{"key":"lock:payments.charge:user:123","owner":"uuid-abc-123"}`, ""), 200, result(example(t, "release_result")))

@@ -54,9 +54,7 @@ func (s *site) function(t testing.TB, name string, handler nats.MsgHandler) {
 	kvslotstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	_, err = nc.Subscribe(forrst.DefaultPrefix+"."+name, handler)
-	if err = errors.Join(err, nc.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, errors.Join(err, nc.Flush()))
 }
 
 // testGateway is a gateway at a site, and a client.

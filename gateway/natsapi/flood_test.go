@@ -80,9 +80,8 @@ func TestVerbsAreLimited(t *testing.T) {
 	kvslotstest.Must(t, d.nc.Flush())
 	var n int
 	gatewaytest.Eventually(t, "50 requests are answered", func() bool {
-		if n, _, err = answers.Pending(); err != nil {
-			t.Fatal(err)
-		}
+		n, _, err = answers.Pending()
+		kvslotstest.Must(t, err)
 		return n >= 50
 	})
 	if most := 50 + int(10*time.Since(began).Seconds()) + 1; n > most {

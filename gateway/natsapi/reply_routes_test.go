@@ -63,12 +63,10 @@ func TestRepliesToOtherInboxes(t *testing.T) {
 			o.Users = []*server.User{{Username: "s", Password: "s", Account: service}, {Username: "c", Password: "c", Account: clients}}
 		})
 		var err error
-		if service, err = srv.LookupAccount("service"); err != nil {
-			t.Fatal(err)
-		}
-		if clients, err = srv.LookupAccount("clients"); err != nil {
-			t.Fatal(err)
-		}
+		service, err = srv.LookupAccount("service")
+		kvslotstest.Must(t, err)
+		clients, err = srv.LookupAccount("clients")
+		kvslotstest.Must(t, err)
 		for _, subject := range []string{"kvslots.>", "$SRV.>"} {
 			kvslotstest.Must(t, errors.Join(service.AddServiceExport(subject, nil), clients.AddServiceImport(service, subject, subject)))
 		}

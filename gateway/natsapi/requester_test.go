@@ -29,13 +29,11 @@ func (d *fixture) send(t *testing.T, subject, body string, header nats.Header, o
 	kvslotstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	r.nc = nc
-	if r.id, err = nc.GetClientID(); err != nil {
-		t.Fatal(err)
-	}
+	r.id, err = nc.GetClientID()
+	kvslotstest.Must(t, err)
 	m := &nats.Msg{Subject: subject, Reply: nc.NewInbox(), Header: header, Data: []byte(body)}
-	if r.answers, err = nc.SubscribeSync(m.Reply); err != nil {
-		t.Fatal(err)
-	}
+	r.answers, err = nc.SubscribeSync(m.Reply)
+	kvslotstest.Must(t, err)
 	kvslotstest.Must(t, errors.Join(nc.PublishMsg(m), nc.Flush()))
 	return r
 }

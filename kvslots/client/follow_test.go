@@ -214,9 +214,8 @@ func serveRestartable(t *testing.T) *restartable {
 	r := &restartable{srv: kvslotstest.Start(t, "")}
 	r.nc = r.srv.Connect()
 	var err error
-	if r.store, err = natsstore.Open(t.Context(), r.srv.Connect(), kvslots.Config{Logger: logtest.Logger()}); err != nil {
-		t.Fatal(err)
-	}
+	r.store, err = natsstore.Open(t.Context(), r.srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
+	natstest.Must(t, err)
 	t.Cleanup(func() { _ = r.store.Close(context.Background()) })
 	r.start(t)
 	t.Cleanup(func() { r.stop() })

@@ -22,13 +22,9 @@ func ExampleNew() {
 	_ = func(t *testing.T) { // TestDeployTakesTheLock
 		store := kvslotstest.New(t)
 		pool := uuid.New()
-		if _, err := store.Register(t.Context(), pool, 1); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, kvslotstest.Err(store.Register(t.Context(), pool, 1)))
 		lease, err := store.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		if _, err := store.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0)); !errors.Is(err, kvslots.ErrNoSlot) {
 			t.Errorf("a second deployment: %v", err)
 		}
@@ -42,13 +38,9 @@ func ExampleNew() {
 func TestNew(t *testing.T) {
 	pool := uuid.New()
 	one, other := kvslotstest.New(t), kvslotstest.New(t)
-	if _, err := one.Register(t.Context(), pool, 1); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(one.Register(t.Context(), pool, 1)))
 	lease, err := one.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	if _, err := one.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0)); !errors.Is(err, kvslots.ErrNoSlot) {
 		t.Errorf("a second borrow: %v", err)
 	}
@@ -66,16 +58,12 @@ func TestPeersOfOneServer(t *testing.T) {
 	var stores [2]*kvslots.Store
 	for i := range stores {
 		store, err := natsstore.Open(t.Context(), srv.Connect(), kvslots.Config{Logger: logtest.Logger()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, err)
 		t.Cleanup(func() { _ = store.Close(context.Background()) })
 		stores[i] = store
 	}
 	pool := uuid.New()
-	if _, err := stores[0].Register(t.Context(), pool, 3); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, kvslotstest.Err(stores[0].Register(t.Context(), pool, 3)))
 	if state, err := stores[1].Inspect(t.Context(), pool); err != nil || state.Count != 3 {
 		t.Errorf("%+v, %v", state, err)
 	}

@@ -100,8 +100,7 @@ func TestSlowReadersStayConnected(t *testing.T) {
 	kvslotstest.Must(t, publisher.Publish("a", []byte("last")))
 	kvslotstest.Must(t, publisher.Flush())
 	for last := ""; last != "last\r\n"; {
-		if last, err = reader.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
+		last, err = reader.ReadString('\n')
+		kvslotstest.Must(t, err)
 	}
 }

@@ -45,9 +45,7 @@ func Check(t *testing.T, driver *exec.Cmd) {
 		p := promises[i%len(promises)]
 		t.Run(p.do+" "+p.name, func(t *testing.T) {
 			pool := uuid.New()
-			if _, err := store.Register(t.Context(), pool, 1); err != nil {
-				t.Fatal(err)
-			}
+			kvslotstest.Must(t, kvslotstest.Err(store.Register(t.Context(), pool, 1)))
 			if p.taken {
 				hold(t, store, pool)
 			}
@@ -87,18 +85,12 @@ func startGateway(t *testing.T) (store *kvslots.Store, url string) {
 // start starts a driver. It returns a function that passes it a call.
 func start(t *testing.T, driver *exec.Cmd) func(t *testing.T, c call) outcome {
 	in, err := driver.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	out, err := driver.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	var trouble strings.Builder
 	driver.Stderr = &trouble
-	if err := driver.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, driver.Start())
 	t.Cleanup(func() {
 		_ = in.Close()
 		if err := driver.Wait(); err != nil || t.Failed() {
@@ -107,9 +99,7 @@ func start(t *testing.T, driver *exec.Cmd) func(t *testing.T, c call) outcome {
 	})
 	lines := bufio.NewScanner(out)
 	return func(t *testing.T, c call) (got outcome) {
-		if err := json.NewEncoder(in).Encode(c); err != nil {
-			t.Fatal(err)
-		}
+		kvslotstest.Must(t, json.NewEncoder(in).Encode(c))
 		if !lines.Scan() || json.Unmarshal(lines.Bytes(), &got) != nil {
 			t.Fatalf("the driver answers %q, %v", lines.Text(), lines.Err())
 		}
@@ -134,16 +124,10 @@ func (p promise) compare(t *testing.T, got outcome) {
 
 func hold(t *testing.T, store *kvslots.Store, pool uuid.UUID) {
 	session, err := kvslots.NewSession(t.Context(), store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, err)
 	t.Cleanup(func() { _ = session.Close(t.Context()) })
-	if err := session.Mutex("x").Lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0)); err != nil {
-		t.Fatal(err)
-	}
+	kvslotstest.Must(t, session.Mutex("x").Lock(t.Context()))
+	kvslotstest.Must(t, kvslotstest.Err(store.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0))))
 }
 
 // wantNothing checks that nothing is left in the store, except what another client holds.

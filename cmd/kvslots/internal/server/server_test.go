@@ -32,9 +32,8 @@ func storeless(t *testing.T, args ...string) *server {
 	s := newServer(Config{Settings: settingsOf(t, args...), Logger: logtest.Logger()})
 	s.nats = &backend{sync: "always"}
 	var err error
-	if s.access, err = openAccess(s.settings); err != nil {
-		t.Fatal(err)
-	}
+	s.access, err = openAccess(s.settings)
+	kvslotstest.Must(t, err)
 	s.functions = s.newFunctions()
 	return s
 }

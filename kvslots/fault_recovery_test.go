@@ -2,7 +2,6 @@ package kvslots
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -228,48 +227,4 @@ func wantNoSilence(t *testing.T, gateways ...*gateway) {
 			t.Errorf("a lost watch was noticed by its silence:\n%s", text)
 		}
 	}
-}
-
-// Without a quorum a gateway said for 25 s that it was ready, while it refused every
-// request. It is ready again when the servers are back, and no lease is lost.
-func TestSoakFault10QuorumLost(t *testing.T) {
-	soak(t)
-	const bound = 3 * time.Second
-	cluster := natstest.StartCluster(t)
-	gateways := []*gateway{openGateway(t, cluster.URL(), Config{Replicas: 3}), openGateway(t, cluster.URL(), Config{Replicas: 3})}
-	pool := newPool(t, gateways[0].Store, 10)
-	lease := mustBorrow(t, gateways[0].Store, pool)
-	var killed time.Time
-	for i, s := range cluster.Servers[1:] {
-		if i == 1 {
-			killed = time.Now()
-		}
-		s.Stop()
-	}
-	together(t, len(gateways), func(t *testing.T, i int) {
-		eventually(t, "the gateway is not ready", func() bool { return errors.Is(gateways[i].Ready(), ErrUnavailable) })
-		took := time.Since(killed)
-		t.Logf("not ready after %v: %v", took, gateways[i].Ready())
-		if took > bound {
-			t.Errorf("ready for %v without a quorum", took)
-		}
-		for tick := time.Tick(100 * time.Millisecond); time.Since(killed) < 30*time.Second; <-tick {
-			if gateways[i].Ready() == nil {
-				t.Fatalf("ready %v after the quorum was lost", time.Since(killed))
-			}
-		}
-		_, err := gateways[i].Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0))
-		wantErr(t, err, ErrUnavailable)
-	})
-	for _, s := range cluster.Servers[1:] {
-		s.Restart()
-	}
-	back := time.Now()
-	for _, g := range gateways {
-		wantReady(t, g.Store)
-		t.Logf("ready %v after the servers are back", time.Since(back))
-		mustBorrow(t, g.Store, pool)
-	}
-	wantState(t, gateways[1].Store, pool, State{Count: 10, InUse: 3})
-	mustReturn(t, gateways[1].Store, pool, lease)
 }

@@ -3,10 +3,8 @@ package kvslots
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -60,8 +58,7 @@ func (c slowConn) Read(b []byte) (int, error) {
 }
 
 // serve could not start on a bucket with 400,000 to 700,000 leases: Open was bounded
-// by 5 s, whatever the caller's context said. Here the entries are few, and come
-// slowly; TestSoakFault3OpenLargeBucket has many.
+// by 5 s, whatever the caller's context said. Here the entries are few, and come slowly.
 func TestFault3OpenTakesLong(t *testing.T) {
 	t.Parallel()
 	const entries = 300
@@ -80,56 +77,6 @@ func TestFault3OpenTakesLong(t *testing.T) {
 	if _, err := s.Inspect(t.Context(), pool); err != nil {
 		t.Error(err)
 	}
-}
-
-// The same with as many entries as a user's bucket had.
-func TestSoakFault3OpenLargeBucket(t *testing.T) {
-	soak(t)
-	srv := natstest.Start(t, "")
-	pool := newPool(t, openPeers(t, srv, 1)[0], 1)
-	fill(t, srv.Connect(), pool, 700_000)
-	began := time.Now()
-	s := openPeers(t, srv, 1)[0]
-	t.Logf("opened in %v", time.Since(began))
-	mustBorrow(t, s, newPool(t, s, 1))
-}
-
-// With 1,000 leases kept alive in one pool a renewal took 10 ms, and 60 leases of
-// ten seconds were lost. (TestFault4RenewalAmongManyFollowed of package peer counts
-// what a renewal costs; a busy machine may not even borrow so many in time.)
-func TestFault4KeepAliveOfManyLeases(t *testing.T) {
-	t.Parallel()
-	leases := inSoak(100, 1000)
-	s := openPeers(t, natstest.Start(t, ""), 1)[0]
-	pool := newPool(t, s, leases)
-	var kept []*Lease
-	var ends []time.Time
-	for range leases {
-		l, err := s.Borrow(t.Context(), pool, WithTTL(15*time.Second), WithWait(0)) // renewed after a third of its time
-		natstest.Must(t, err)
-		kept, ends = append(kept, l), append(ends, l.ExpiresAt())
-		t.Cleanup(func() { _, _ = l.Return(context.Background()) })
-	}
-	eventually(t, "every lease has been renewed", func() bool {
-		for i, l := range kept {
-			if !l.ExpiresAt().After(ends[i]) {
-				return false
-			}
-		}
-		return true
-	})
-	lost := 0
-	for _, l := range kept {
-		select {
-		case <-l.Done():
-			lost++
-		default:
-		}
-	}
-	if lost > 0 {
-		t.Errorf("%d leases are lost", lost)
-	}
-	wantState(t, s, pool, State{Count: leases, InUse: leases})
 }
 
 // A gateway whose bucket was deleted stayed unavailable until another process
@@ -164,48 +111,6 @@ func TestFault6BucketDeleted(t *testing.T) {
 	}
 }
 
-// With 1,000 workers and a disk that is flushed at each write, a borrow with wait 0 was
-// answered after up to 2.35 s.
-func TestSoakFault16RefusedAtOnceInBusyPool(t *testing.T) {
-	soak(t)
-	const workers, length = 1000, 20 * time.Second
-	for _, gateways := range []int{1, 3} {
-		t.Run(fmt.Sprint(gateways), func(t *testing.T) {
-			peers := openPeers(t, natstest.Start(t, "", syncAlways), gateways)
-			pool := newPool(t, peers[0], 10)
-			until := time.Now().Add(length)
-			var mu sync.Mutex
-			var refused, granted spread
-			var all sync.WaitGroup
-			for i := range workers {
-				all.Go(func() {
-					for s, tick := peers[i%gateways], time.Tick(10*time.Millisecond); time.Now().Before(until); <-tick {
-						asked := time.Now()
-						l, err := s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0))
-						took := time.Since(asked)
-						mu.Lock()
-						switch {
-						case err == nil:
-							granted = append(granted, took)
-						case errors.Is(err, ErrNoSlot):
-							refused = append(refused, took)
-						default:
-							t.Error(err)
-						}
-						mu.Unlock()
-						if err == nil {
-							mustReturn(t, s, pool, l)
-						}
-					}
-				})
-			}
-			all.Wait()
-			granted.report(t, "a borrow with wait 0 is granted", 2*time.Second)
-			refused.report(t, "a borrow with wait 0 is refused", 2*time.Second)
-		})
-	}
-}
-
 // Of three gateways that were started together on a fresh cluster, one in five
 // ended with "stream not found".
 func TestFault20StartTogether(t *testing.T) {
@@ -215,15 +120,6 @@ func TestFault20StartTogether(t *testing.T) {
 	for range 4 {
 		startTogether(t, cluster)
 		natstest.Must(t, js.DeleteStream(t.Context(), bucket.StreamName))
-	}
-}
-
-// The same with a fresh cluster for each round: a deleted stream leaves a cluster that has
-// elected its leaders.
-func TestSoakFault20FreshClusters(t *testing.T) {
-	soak(t)
-	for round := range 10 {
-		t.Run(fmt.Sprint(round), func(t *testing.T) { startTogether(t, natstest.StartCluster(t)) })
 	}
 }
 

@@ -87,29 +87,6 @@ func TestOwnedLocksAreApart(t *testing.T) {
 	}
 }
 
-func TestOwnedLockWaits(t *testing.T) {
-	peers := openPeers(t, natstest.Start(t, ""), 2)
-	held := lockOwned(t, peers[0], "k", "ann", time.Minute, 0)
-	got := make(chan *OwnedLock)
-	go func() {
-		lock, err := peers[1].LockOwned(t.Context(), "k", "bob", WithTTL(time.Minute), WithWait(time.Minute))
-		if err != nil {
-			t.Error(err)
-		}
-		got <- lock
-	}()
-	eventually(t, "it waits", func() bool {
-		stats, err := peers[0].Stats(t.Context())
-		return err == nil && len(stats.Names) == 1 && len(stats.Names[0].Waiters) == 1
-	})
-	if released, err := peers[0].UnlockOwned(t.Context(), held); !released || err != nil {
-		t.Fatal(released, err)
-	}
-	if lock := <-got; lock.Owner != "bob" {
-		t.Errorf("%+v", lock)
-	}
-}
-
 // A lock that is not released ends at its time, and does not count as released.
 func TestOwnedLockExpires(t *testing.T) {
 	peers := openPeers(t, natstest.Start(t, ""), 2)

@@ -48,7 +48,14 @@ func TestPlaceOutlivesPeer(t *testing.T) {
 		}()
 		inLine(t, peers[0], Lock("k"), 2)
 		third := newSession(t, peers[1], time.Minute)
-		last := arrive(context.Background(), t, []*Store{peers[1]}, 0, third, Lock("k"), acquires, 3)
+		var granted Grant
+		last := make(chan error, 1)
+		go func() {
+			var err error
+			granted, err = peers[1].Acquire(t.Context(), third, Lock("k"), WithTTL(time.Minute), WithWait(time.Minute))
+			last <- err
+		}()
+		inLine(t, peers[0], Lock("k"), 3)
 
 		nc.Close()
 		began := time.Now()
@@ -59,81 +66,18 @@ func TestPlaceOutlivesPeer(t *testing.T) {
 		}
 		t.Logf("served by another peer after %v", time.Since(began))
 		select {
-		case <-last.done:
-			t.Fatal("granted to two", last.grant, last.err)
+		case err := <-last:
+			t.Fatal("granted to two", granted, err)
 		default:
 		}
 		_, err = peers[0].Wait(t.Context(), first, Lock("k"), 0)
 		wantErr(t, err, ErrNotEnqueued)
 		mustLetGo(t, peers[0], first, Lock("k"), g)
-		<-last.done
-		if last.err != nil || last.grant.Fence <= g.Fence {
-			t.Fatal(last.grant, last.err)
+		if err := <-last; err != nil || granted.Fence <= g.Fence {
+			t.Fatal(granted, err)
 		}
-		mustLetGo(t, peers[1], third, Lock("k"), last.grant)
+		mustLetGo(t, peers[1], third, Lock("k"), granted)
 		endAll(t, peers[1], holder, first, lost, third)
 		noRemains(t, srv, peers...)
 	})
-}
-
-// Sessions, their grants and their places in line outlive a restart of all peers and the
-// server.
-func TestRestartKeepsSessions(t *testing.T) {
-	dir := t.TempDir()
-	srv := natstest.Start(t, dir, syncAlways)
-	ctx := t.Context()
-	nc := srv.Connect()
-	s, err := Open(ctx, nc, Config{Logger: logtest.Logger(), Sole: true})
-	natstest.Must(t, err)
-	var sessions []string
-	for range 4 {
-		sessions = append(sessions, newSession(t, s, time.Minute))
-	}
-	held := mustHold(t, s, sessions[0], Lock("k"))
-	many := mustHold(t, s, sessions[0], Semaphore("s", 2))
-	for i, id := range sessions[1:] {
-		if _, acquired, err := s.Enqueue(ctx, id, Lock("k"), WithTTL(time.Minute)); acquired || err != nil {
-			t.Fatal(acquired, err)
-		}
-		inLine(t, s, Lock("k"), i+1)
-	}
-	waits := make(chan error)
-	go func() {
-		_, err := s.Wait(ctx, sessions[1], Lock("k"), time.Minute)
-		waits <- err
-	}()
-	eventually(t, "it waits", func() bool { return awaiting(s, Lock("k")) == 1 })
-	_ = s.Close(ctx)
-	wantErr(t, <-waits, ErrClosed)
-	nc.Close()
-	srv.Stop()
-
-	srv = natstest.Start(t, dir, syncAlways)
-	again, err := Open(ctx, srv.Connect(), Config{Logger: logtest.Logger(), Sole: true})
-	natstest.Must(t, err)
-	t.Cleanup(func() { _ = again.Close(context.Background()) })
-	now := statsOf(t, again, Lock("k"))
-	if len(now.Holders) != 1 || now.Holders[0].Fence != held.Fence || len(now.Waiters) != 3 {
-		t.Fatalf("after the restart: %+v", now)
-	}
-	for _, id := range sessions {
-		natstest.Must(t, again.Ping(ctx, id))
-	}
-	if left, err := again.Extend(ctx, sessions[0], Semaphore("s", 2), many.Token, time.Minute); err != nil || left != time.Minute {
-		t.Fatal(left, err)
-	}
-	_, _, err = again.Enqueue(ctx, sessions[1], Lock("k"), WithTTL(time.Minute))
-	wantErr(t, err, ErrAlreadyEnqueued)
-	mustLetGo(t, again, sessions[0], Lock("k"), held)
-	last := held.Fence
-	for _, id := range sessions[1:] {
-		g, err := again.Wait(ctx, id, Lock("k"), time.Minute)
-		if err != nil || g.Fence <= last {
-			t.Fatal(g, err)
-		}
-		last = g.Fence
-		mustLetGo(t, again, id, Lock("k"), g)
-	}
-	endAll(t, again, sessions...)
-	noRemains(t, srv, again)
 }

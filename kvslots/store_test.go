@@ -3,6 +3,8 @@ package kvslots
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +27,16 @@ func openPeers(t testing.TB, srv *natstest.Server, n int) []*Store {
 		stores = append(stores, s)
 	}
 	return stores
+}
+
+// together runs n tests concurrently.
+func together(t *testing.T, n int, run func(t *testing.T, i int)) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { t.Run(fmt.Sprint(i), func(t *testing.T) { run(t, i) }) })
+	}
+	wg.Wait()
 }
 
 // newPool registers a pool of count slots.

@@ -145,8 +145,6 @@ type composeFile struct {
 		Environment map[string]string
 		Secrets     []string
 		Volumes     []string
-		ReadOnly    bool     `yaml:"read_only"`
-		CapDrop     []string `yaml:"cap_drop"`
 		Build       struct{ Context, Dockerfile string }
 		Configs     []struct{ Source, Target string }
 	}
@@ -166,23 +164,14 @@ var manifestFiles = []string{"kubernetes/deployment.yaml", "kubernetes/statefuls
 
 // manifest has the fields of Kubernetes objects that tests look at.
 type manifest struct {
-	APIVersion string `yaml:"apiVersion"`
-	Kind       string
-	Metadata   struct{ Name string }
-	Spec       struct {
-		Replicas             int
-		MinAvailable         int `yaml:"minAvailable"`
-		Selector             any
+	Kind string
+	Spec struct {
 		Template             struct{ Spec podSpec }
 		VolumeClaimTemplates []struct{ Metadata struct{ Name string } } `yaml:"volumeClaimTemplates"`
 	}
 }
 
 type podSpec struct {
-	SecurityContext struct {
-		RunAsNonRoot bool `yaml:"runAsNonRoot"`
-		RunAsUser    int  `yaml:"runAsUser"`
-	} `yaml:"securityContext"`
 	GracePeriod int `yaml:"terminationGracePeriodSeconds"`
 	Containers  []container
 	Volumes     []struct {
@@ -192,16 +181,11 @@ type podSpec struct {
 }
 
 type container struct {
-	Args            []string
-	Env             []struct{ Name, Value string }
-	LivenessProbe   probe `yaml:"livenessProbe"`
-	ReadinessProbe  probe `yaml:"readinessProbe"`
-	SecurityContext struct {
-		AllowPrivilegeEscalation *bool `yaml:"allowPrivilegeEscalation"`
-		ReadOnlyRootFilesystem   bool  `yaml:"readOnlyRootFilesystem"`
-		Capabilities             struct{ Drop []string }
-	} `yaml:"securityContext"`
-	VolumeMounts []struct {
+	Args           []string
+	Env            []struct{ Name, Value string }
+	LivenessProbe  probe `yaml:"livenessProbe"`
+	ReadinessProbe probe `yaml:"readinessProbe"`
+	VolumeMounts   []struct {
 		Name      string
 		MountPath string `yaml:"mountPath"`
 	} `yaml:"volumeMounts"`

@@ -126,14 +126,6 @@ func TestDockerfile(t *testing.T) {
 
 func TestUnit(t *testing.T) {
 	unit := readUnit(t)
-	for name, want := range map[string]string{
-		"Type": "notify", "NotifyAccess": "main", "Restart": "on-failure", "WatchdogSec": "30s",
-		"DynamicUser": "yes", "StateDirectory": "kvslots", "ProtectSystem": "strict", "NoNewPrivileges": "yes", "CapabilityBoundingSet": "",
-	} {
-		if !slices.Equal(unit[name], []string{want}) {
-			t.Errorf("%s=%q, want %q", name, unit[name], want)
-		}
-	}
 	if codes := unit["RestartPreventExitStatus"]; codes != nil {
 		t.Errorf("systemd does not restart the gateway after exit code %q, and Go gives a crash that of wrong settings", codes)
 	}
@@ -147,9 +139,6 @@ func TestComposeFiles(t *testing.T) {
 	for _, name := range composeFiles {
 		file := readCompose(t, name)
 		for service, s := range file.Services {
-			if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) {
-				t.Errorf("%s of %s has more rights than it needs", service, name)
-			}
 			for _, volume := range s.Volumes {
 				volume, _, _ = strings.Cut(volume, ":")
 				if _, ok := file.Volumes[volume]; !ok {
@@ -172,21 +161,11 @@ func TestComposeFiles(t *testing.T) {
 }
 
 func TestManifests(t *testing.T) {
-	kinds := map[string][]string{}
 	for _, name := range manifestFiles {
 		for _, o := range readManifests(t, name) {
-			kinds[name] = append(kinds[name], o.APIVersion+" "+o.Kind)
 			for _, c := range o.Spec.Template.Spec.Containers {
 				checkPod(t, name, o, o.Spec.Template.Spec, c)
 			}
-		}
-	}
-	for name, want := range map[string][]string{
-		"kubernetes/deployment.yaml":  {"v1 Service", "v1 ServiceAccount", "policy/v1 PodDisruptionBudget", "apps/v1 Deployment"},
-		"kubernetes/statefulset.yaml": {"v1 Service", "v1 ServiceAccount", "apps/v1 StatefulSet"},
-	} {
-		if !slices.Equal(kinds[name], want) {
-			t.Errorf("%s has %q", name, kinds[name])
 		}
 	}
 }
@@ -195,11 +174,6 @@ func checkPod(t *testing.T, name string, o manifest, pod podSpec, c container) {
 	t.Helper()
 	if c.LivenessProbe.HTTPGet.Path != "/health" || c.ReadinessProbe.HTTPGet.Path != "/ready" {
 		t.Errorf("%s: probes %+v, %+v", name, c.LivenessProbe, c.ReadinessProbe)
-	}
-	rights := c.SecurityContext
-	if !pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.RunAsUser == 0 || !rights.ReadOnlyRootFilesystem ||
-		rights.AllowPrivilegeEscalation == nil || *rights.AllowPrivilegeEscalation || !slices.Equal(rights.Capabilities.Drop, []string{"ALL"}) {
-		t.Errorf("%s: the pod has more rights than it needs", name)
 	}
 	mounted := map[string]string{} // paths of volumes
 	for _, mount := range c.VolumeMounts {

@@ -50,36 +50,6 @@ const (
 	inSession = "X-Dflockd-Session: " + session
 )
 
-func TestRightAnswers(t *testing.T) {
-	for _, c := range []exchanged{
-		{"pool", "PUT", pool, "", `{"count":1,"more":true}`, 200, asJSON, state},
-		{"encoded id", "GET", "/l/%39f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01", "", "", 200, asJSON, shown},
-		{"head", "HEAD", pool, "", "", 200, asJSON, ""},
-		{"head of nothing", "HEAD", pool, "", "", 404, asJSON, ""},
-		{"wrong request", "PUT", pool, "", `{}`, 400, asJSON, `{"error":"count"}`},
-		{"stopping", "GET", pool, "", "", 503, asJSON + "Retry-After: 1", refused},
-		{"metrics", "GET", "/metrics", "", "", 200, "Content-Type: text/plain; version=0.0.4; charset=utf-8", "up 1"},
-		{"lock", "POST", "/v1/locks/a%2Fb%25", inSession, `{"acquire_timeout_s":1}`, 200, asJSON, granted},
-		{"out of time", "POST", "/v1/locks/k/wait", inSession, `{"timeout_s":1}`, 200, asJSON, `{"status":"timeout"}`},
-		{"enqueue without body", "POST", "/v1/locks/k/enqueue", inSession, "", 200, asJSON, `{"status":"queued"}`},
-		{"released", "POST", "/v1/semaphores/k/release", inSession, `{"token":"` + session + `"}`, 204, "", ""},
-		{"conflict", "POST", "/v1/locks/k", inSession, `{"acquire_timeout_s":1}`, 409, asJSON, `{"error":"limit_mismatch","detail":"d"}`},
-		{"no session header", "POST", "/v1/locks/k", "", `{"acquire_timeout_s":1}`, 400, asJSON, `{"error":"bad_request","detail":"d"}`},
-		{"caps", "POST", "/v1/sessions", "", "", 503, asJSON, `{"error":"max_sessions"}`},
-		{"unknown path", "GET", "/x", "", "", 404, asJSON, `{"error":"not found"}`},
-		{"unknown path of v1", "GET", "/v1/x", "", "", 404, asJSON, `{"error":"not_found","detail":"d"}`},
-		{"unknown path without a token", "GET", "/x", "", "", 401, asJSON + "WWW-Authenticate: Bearer", `{"error":"unauthorized"}`},
-		{"unknown method", "BREW", pool, "", "", 405, asJSON + "Allow: GET, HEAD, PUT, DELETE", `{"error":"method not allowed"}`},
-		{"preflight", "OPTIONS", "/v1/stats", "Access-Control-Request-Method: GET", "", 204, "", ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if err := load(t).check(c.exchange()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
 func TestWrongAnswers(t *testing.T) {
 	for _, c := range []exchanged{
 		{"unknown status", "GET", pool, "", "", 409, asJSON, refused},
@@ -178,14 +148,5 @@ func TestTransport(t *testing.T) {
 				t.Errorf("failed: %v", seen.failed)
 			}
 		})
-	}
-}
-
-func TestOperations(t *testing.T) {
-	names := strings.Join(Operations(t), "\n")
-	for _, want := range []string{"GET /health", "HEAD /l/{id}", "POST /v1/semaphores/{key}/wait"} {
-		if !strings.Contains(names, want+"\n") {
-			t.Errorf("no %s in\n%s", want, names)
-		}
 	}
 }

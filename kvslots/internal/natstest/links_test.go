@@ -21,13 +21,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestCutRoutes(t *testing.T) {
 	c := StartLinkedCluster(t)
 	js, err := jetstream.New(c.Connect(), jetstream.WithDefaultTimeout(startTimeout))
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	for _, cut := range []Cut{Refuse, BlackHole} {
 		leader := c.StreamLeader("S")
 		client := leader.Connect()
@@ -59,41 +55,27 @@ func TestCutRoutes(t *testing.T) {
 
 func TestProxy(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer listener.Close()
 	p := startProxy(t, Port(t), listener.Addr().String())
 	connect := func() (here, there net.Conn) {
 		t.Helper()
 		here, err := net.Dial("tcp", p.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		there, err = listener.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		t.Cleanup(func() { here.Close(); there.Close() })
 		return here, there
 	}
 	send := func(to net.Conn, text string) {
 		t.Helper()
-		if _, err := to.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, Err(to.Write([]byte(text))))
 	}
 	receive := func(from net.Conn, text string) {
 		t.Helper()
 		got := make([]byte, len(text))
 		if _, err := io.ReadFull(from, got); err != nil || string(got) != text {
 			t.Errorf("got %q, %v, not %q", got, err, text)
-		}
-	}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
 		}
 	}
 
@@ -103,12 +85,12 @@ func TestProxy(t *testing.T) {
 	send(there, "pong")
 	receive(here, "pong")
 
-	must(p.cut(BlackHole))
+	Must(t, p.cut(BlackHole))
 	send(here, "held")
 	silent(t, there)
 	there.Close() // reaches the other side only later
 	silent(t, here)
-	must(p.heal())
+	Must(t, p.heal())
 	if _, err := io.ReadAll(here); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Error(err)
 	}
@@ -122,18 +104,18 @@ func TestProxy(t *testing.T) {
 	}
 	connect() // at once
 
-	must(p.cut(Refuse))
+	Must(t, p.cut(Refuse))
 	if _, err := net.Dial("tcp", p.addr); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("dialed: %v", err)
 	}
-	must(p.cut(BlackHole))
+	Must(t, p.cut(BlackHole))
 	here, err = net.Dial("tcp", p.addr)
-	must(err)
+	Must(t, err)
 	defer here.Close()
 	send(here, "first")
-	must(p.heal())
+	Must(t, p.heal())
 	there, err = listener.Accept()
-	must(err)
+	Must(t, err)
 	defer there.Close()
 	receive(there, "first")
 }
@@ -141,13 +123,9 @@ func TestProxy(t *testing.T) {
 // silent fails the test if anything arrives, or the connection ends.
 func silent(t *testing.T, c net.Conn) {
 	t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, c.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 	if n, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("read %d bytes, %v", n, err)
 	}
-	if err := c.SetReadDeadline(time.Time{}); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, c.SetReadDeadline(time.Time{}))
 }

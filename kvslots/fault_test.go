@@ -137,26 +137,6 @@ func progress(mu *sync.Mutex, n *int) int {
 	return *n
 }
 
-// If the bucket is deleted and created again, a running peer rebuilds its view, and
-// fences still rise.
-func TestBucketMadeAnew(t *testing.T) {
-	srv := natstest.Start(t, "")
-	s := openPeers(t, srv, 1)[0]
-	pool := newPool(t, s, 2)
-	l := mustBorrow(t, s, pool)
-	js := natstest.JetStream(t, srv.Connect())
-	natstest.Must(t, js.DeleteStream(t.Context(), bucket.StreamName))
-	natstest.Must(t, natstest.Err(js.CreateStream(t.Context(), bucket.StreamConfig(1))))
-	eventually(t, "the pool is gone", func() bool {
-		_, err := s.Inspect(t.Context(), pool)
-		return errors.Is(err, ErrNoPool)
-	})
-	natstest.Must(t, natstest.Err(s.Register(t.Context(), pool, 2)))
-	if again := mustBorrow(t, s, pool); again.Fence() <= l.Fence() {
-		t.Fatalf("fence %d after %d", again.Fence(), l.Fence())
-	}
-}
-
 // Entries that are not kvslots' own are logged once, as a hash, and otherwise ignored.
 func TestForeignEntries(t *testing.T) {
 	srv := natstest.Start(t, "")

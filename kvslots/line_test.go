@@ -15,44 +15,6 @@ func containsText(err error, text string) bool {
 	return err != nil && strings.Contains(err.Error(), text)
 }
 
-// Waiters that arrive one after another at several peers are served in the
-// order in which they arrived.
-func TestFair(t *testing.T) {
-	peers := openPeers(t, natstest.Start(t, ""), 3)
-	pool := newPool(t, peers[0], 2)
-	first, second := mustBorrow(t, peers[0], pool), mustBorrow(t, peers[1], pool)
-	const waiters = 200
-	var mu sync.Mutex
-	var served []int
-	var wg sync.WaitGroup
-	for i := range waiters {
-		wg.Go(func() {
-			l, err := peers[i%3].Borrow(context.Background(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			mu.Lock()
-			served = append(served, i)
-			mu.Unlock()
-			mustReturn(t, peers[(i+1)%3], pool, l)
-		})
-		eventually(t, "the waiter stands in line", func() bool {
-			state, err := peers[0].Inspect(t.Context(), pool)
-			return err == nil && state.Waiting == i+1
-		})
-	}
-	mustReturn(t, peers[2], pool, second) // one slot serves all of them, one after the other
-	wg.Wait()
-	mustReturn(t, peers[0], pool, first)
-	for rank, waiter := range served {
-		if rank != waiter {
-			t.Fatalf("waiter %d was served as number %d: %v", waiter, rank, served)
-		}
-	}
-	wantState(t, peers[0], pool, State{Count: 2})
-}
-
 // However many borrowers wait, each free slot costs one claim.
 func TestNoHerd(t *testing.T) {
 	peers := openPeers(t, natstest.Start(t, ""), 3)

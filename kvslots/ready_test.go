@@ -210,21 +210,6 @@ func limitStream(t *testing.T, srv *natstest.Server, bytes int64) {
 	natstest.Must(t, natstest.Err(js.UpdateStream(t.Context(), config)))
 }
 
-// A store creates its bucket again if it is deleted.
-func TestReadyWithoutABucket(t *testing.T) {
-	t.Parallel()
-	srv := natstest.Start(t, "")
-	s := openPeers(t, srv, 1)[0]
-	pool := newPool(t, s, 1)
-	js := natstest.JetStream(t, srv.Connect())
-	natstest.Must(t, js.DeleteStream(t.Context(), bucket.StreamName))
-	wantUnready(t, s, "")
-	wantReady(t, s)
-	_, err := s.Inspect(t.Context(), pool)
-	wantErr(t, err, ErrNoPool)
-	mustBorrow(t, s, newPool(t, s, 1))
-}
-
 // Without room a store adds no entries, and still ends leases.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
-	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // A repeat is answered with the same lease by the same Store, by another one, and by one that
@@ -101,62 +100,6 @@ func TestRequestKeysOfLocks(t *testing.T) {
 	wantErr(t, err, ErrNoSlot)
 	if ok, err := b.UnlockOwned(ctx, second); err != nil || !ok {
 		t.Error(ok, err)
-	}
-}
-
-// The caller of a call in line has gone, and comes back.
-func TestPlaceKeptForRequestKey(t *testing.T) {
-	srv := natstest.Start(t, "")
-	s, err := Open(t.Context(), srv.Connect(), Config{ResumeGrace: time.Minute, Logger: logtest.Logger()})
-	natstest.Must(t, err)
-	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	pool := uuid.New()
-	natstest.Must(t, natstest.Err(s.Register(t.Context(), pool, 1)))
-	holder, err := s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(0))
-	natstest.Must(t, err)
-	inLine := func(n int) {
-		t.Helper()
-		natstest.Eventually(t, "places in line", func() bool {
-			state, err := s.Inspect(t.Context(), pool)
-			return err == nil && state.Waiting == n
-		})
-	}
-	ctx, hangUp := context.WithCancelCause(t.Context())
-	gone := make(chan error, 1)
-	go func() {
-		_, err := s.Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(time.Minute), WithRequestKey("k"))
-		gone <- err
-	}()
-	inLine(1)
-	hangUp(ErrPlaceKept)
-	wantErr(t, <-gone, ErrPlaceKept)
-	later := make(chan *Lease, 1)
-	go func() {
-		l, _ := s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute))
-		later <- l
-	}()
-	inLine(2)
-	var l *Lease
-	back := make(chan error, 1)
-	go func() {
-		var err error
-		l, err = s.Borrow(t.Context(), pool, WithFixedTTL(time.Minute), WithWait(time.Minute), WithRequestKey("k"))
-		back <- err
-	}()
-	natstest.Eventually(t, "the repeat waits in the first place", func() bool {
-		p, err := s.ReadPool(t.Context(), ByID(pool), DetailPage{MaxWaiters: 1})
-		return err == nil && len(p.Waiters) == 1 && !p.Waiters[0].Away
-	})
-	natstest.Must(t, natstest.Err(holder.Return(t.Context())))
-	natstest.Must(t, <-back)
-	select {
-	case <-later:
-		t.Error("the later borrow was served before")
-	default:
-	}
-	natstest.Must(t, natstest.Err(l.Return(t.Context())))
-	if l := <-later; l == nil {
-		t.Error("the later borrow was not served")
 	}
 }
 

@@ -170,18 +170,6 @@ func testSurvives(t *testing.T, p *program, what []string) {
 	}
 }
 
-// After kill -9 the lock is free when its lease or its session ends.
-func TestLockCommandKilled(t *testing.T) {
-	t.Parallel() // waits for seconds
-	p := startServe(t, noEnv, "--data-dir", t.TempDir())
-	out := newLogs()
-	process := self(t, out, underName([]string{"--server", p.url}, `echo held; exec sleep 60`, "lock", "nightly", "--ttl", "3s")...)
-	waitFor(t, func() bool { return strings.Contains(out.String(), "held") })
-	kvslotstest.Must(t, process.Process.Kill())
-	_ = process.Wait()
-	wantCall(t, 0, "ran\n", "", underName([]string{"--server", p.url}, `echo ran`, "lock", "nightly", "-w", "1m")...)
-}
-
 // 50 jobs take two or three of the same pools, in any order, and never wait for each other. The
 // same for locks.
 func TestSeveralNeverDeadlock(t *testing.T) {

@@ -127,44 +127,6 @@ func TestServeOverAnExistingNATS(t *testing.T) {
 	}
 }
 
-// A borrower without a request key that dies while waiting does not block the line, at the embedded server's
-// listener either.
-func TestBorrowerDiesAtTheListener(t *testing.T) {
-	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--sync", "interval")
-	nc := connectNATS(t, p.natsURL(t))
-	c, id := natsclient.New(nc, client.Config{}), uuid.MustParse(pool)
-	kvslotstest.Must(t, kvslotstest.Err(c.Register(t.Context(), id, 1)))
-	for range 20 {
-		held, err := c.Borrow(t.Context(), id, kvslots.WithFixedTTL(10*time.Minute), kvslots.WithWait(0))
-		kvslotstest.Must(t, err)
-		dying := connectNATS(t, p.natsURL(t), nats.NoReconnect())
-		died := make(chan struct{})
-		go func() {
-			defer close(died)
-			_, _ = natsclient.New(dying, client.Config{}).Borrow(context.Background(), id, kvslots.WithFixedTTL(10*time.Minute), kvslots.WithWait(time.Minute))
-		}()
-		p.eventually(t, "/l/"+pool, `"waiting":1`)
-		next := make(chan error, 1)
-		go func() {
-			lease, err := c.Borrow(t.Context(), id, kvslots.WithFixedTTL(10*time.Minute), kvslots.WithWait(10*time.Second))
-			if err == nil {
-				_, err = lease.Return(t.Context())
-			}
-			next <- err
-		}()
-		p.eventually(t, "/l/"+pool, `"waiting":2`)
-		dying.Close()
-		<-died
-		for range 10 { // long enough for the server to notice the death
-			kvslotstest.Must(t, kvslotstest.Err(nc.RTT()))
-		}
-		kvslotstest.Must(t, kvslotstest.Err(held.Return(t.Context())))
-		if err := <-next; err != nil {
-			t.Fatalf("the next in line: %v", err)
-		}
-	}
-}
-
 // TLS at the listener, and to an external NATS server.
 func TestServeOverTLS(t *testing.T) {
 	cert, key := selfSigned(t)

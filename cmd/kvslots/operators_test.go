@@ -158,21 +158,6 @@ func TestEvictCommand(t *testing.T) {
 	})
 }
 
-// The command under an evicted lease is ended.
-func TestEvictedRun(t *testing.T) {
-	t.Parallel()
-	overTransports(t, func(t *testing.T, p *program, transport []string) {
-		wantCall(t, 0, "count 1, .*\n", "", asked(transport, "register", pool, "--count", "1")...)
-		out, code := start(t, underName(transport, `echo fence=$KVSLOTS_FENCE; exec sleep 60`, "run", pool, "--ttl", "20s")...)
-		fence := regexp.MustCompile(`fence=(\d+)\n`)
-		waitFor(t, func() bool { return fence.MatchString(out.String()) })
-		wantCall(t, 0, "ended the lease .*\n", "", asked(transport, "evict", pool, "--position", "0", "--fence", fence.FindStringSubmatch(out.String())[1])...)
-		if got := <-code; got != exitLost {
-			t.Errorf("exit code %d, want %d: %s", got, exitLost, out)
-		}
-	})
-}
-
 // Borrowers get no position that is out of service, and nothing of a paused pool.
 func TestOutOfServiceCommands(t *testing.T) {
 	overTransports(t, func(t *testing.T, _ *program, transport []string) {

@@ -310,24 +310,6 @@ func TestRunCommandIgnoresIgnoredSignals(t *testing.T) {
 	}
 }
 
-// A signal during the wait ends kvslots, and no slot stays taken.
-func TestRunCommandSignalledWhileWaiting(t *testing.T) {
-	p := startServe(t, noEnv, "--data-dir", t.TempDir())
-	p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
-	for _, args := range [][]string{
-		shell([]string{"--server", p.url}, `echo ran`, "--wait", "50s"),
-		{"borrow", pool, "--server", p.url, "--wait", "50s"},
-	} {
-		out := newLogs()
-		process := self(t, out, args...)
-		p.waitForState(t, `"waiting":1`)
-		if code := endBy(t, process, syscall.SIGTERM); code != 128+15 || strings.Contains(out.String(), "ran") {
-			t.Errorf("%s: exit code %d:\n%s", args[0], code, out)
-		}
-		p.waitForState(t, `"waiting":0`)
-	}
-}
-
 func (p *program) waitForState(t *testing.T, want string) {
 	t.Helper()
 	waitFor(t, func() bool {

@@ -211,33 +211,3 @@ func TestDrainCutsFunctionsShort(t *testing.T) {
 		t.Errorf("%s", p.logs)
 	}
 }
-
-// After SIGTERM serve waits for running functions, and answers their callers.
-func TestDrainWaitsForFunctions(t *testing.T) {
-	process, p := serveProcess(t, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--drain-wait", "10s")
-	url := p.logs.waitFor(t, "listening")["nats"].(string)
-	entered, leave := make(chan struct{}, 1), make(chan struct{})
-	serveFunction(t, url, "a.b", func(m *nats.Msg) {
-		entered <- struct{}{}
-		go func() { <-leave; done(m) }()
-	})
-	running, waiting := make(chan string), make(chan string)
-	ask := func(answer chan string, options string) {
-		code, body := p.ask(t, "POST", "/rpc", rpc("a.b", `{}`, options))
-		answer <- fmt.Sprint(code, " ", body)
-	}
-	go ask(running, lock30)
-	<-entered
-	go ask(waiting, `{"key":"k","ttl":{"value":30,"unit":"second"},"block":{"value":1,"unit":"minute"}}`)
-	for stats := ""; !strings.Contains(stats, `"waiters":1`); {
-		_, stats = p.ask(t, "GET", "/v1/stats", "")
-	}
-	kvslotstest.Must(t, process.Process.Signal(syscall.SIGTERM))
-	if got := <-waiting; !strings.HasPrefix(got, "503 ") || !strings.Contains(got, `"UNAVAILABLE"`) {
-		t.Errorf("the waiter got %s", got)
-	}
-	close(leave)
-	if got := <-running; !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"done"`) {
-		t.Errorf("the caller got %s", got)
-	}
-}

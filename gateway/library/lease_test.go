@@ -85,43 +85,6 @@ func TestRenew(t *testing.T) {
 	d.waitFor(t, poolA, `"in_use":1`)
 }
 
-func TestClamping(t *testing.T) {
-	d := openFixture(t, openStore(t))
-	d.register(t, poolA, 1)
-	if lease := d.borrow(t, poolA, `{"ttl":99999999999999999999,"wait":99999999999999999999}`); lease.ExpiresIn != 3600 {
-		t.Errorf("expires in %d s, want the maximum of an hour", lease.ExpiresIn)
-	}
-}
-
-func TestWaiterGetsWhatComesBack(t *testing.T) {
-	d := openFixture(t, openStore(t))
-	d.register(t, poolA, 1)
-	held := d.borrow(t, poolA, `{"ttl":30}`)
-
-	got := make(chan wire.Lease, 1)
-	go func() { got <- d.borrow(t, poolA, `{"ttl":30,"wait":30}`) }()
-	d.waitFor(t, poolA, `"waiting":1`)
-	d.want(t, "POST", "/l/"+poolA+"/return", `{"lease":"`+held.Lease.String()+`"}`, 200, `{"returned":true}`)
-	if lease := <-got; lease.Position != 0 || lease.Lease == held.Lease {
-		t.Errorf("the waiter got %+v", lease)
-	}
-}
-
-func TestWaiterOfADeletedPool(t *testing.T) {
-	d := openFixture(t, openStore(t))
-	d.register(t, poolA, 0)
-	answer := make(chan string, 1)
-	go func() {
-		code, body, _ := d.Do(t, "POST", "/l/"+poolA+"/borrow", `{"ttl":30,"wait":30}`)
-		answer <- fmt.Sprint(code, body)
-	}()
-	d.waitFor(t, poolA, `"waiting":1`)
-	d.want(t, "DELETE", "/l/"+poolA, "", 200, `{"deleted":true}`)
-	if got := <-answer; got != `404{"error":"no such pool"}` {
-		t.Errorf("the waiter got %s", got)
-	}
-}
-
 // A waiter that hangs up leaves the line, and nothing behind it.
 func TestWaiterHangsUp(t *testing.T) {
 	d := openFixture(t, openStore(t))

@@ -6,11 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
-	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
-	"github.com/kvslots/kvslots/natsembed"
 )
 
 const (
@@ -68,23 +65,6 @@ func TestPoolInHeader(t *testing.T) {
 	if strings.Contains(d.Logs.String(), poolA) {
 		t.Errorf("the id is in the logs:\n%s", d.Logs)
 	}
-}
-
-// MaxPools counts pools that are registered and not deleted, whether in use or not.
-func TestTooManyPools(t *testing.T) {
-	srv := gatewaytest.StartServer(t, natsembed.Config{})
-	store, _ := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{MaxPools: 1})
-	d := openFixture(t, store)
-	d.register(t, poolA, 1)
-	d.want(t, "PUT", "/l/"+poolB, `{"count":1}`, 503, `{"error":"too many pools"}`)
-	_, _, header := d.Do(t, "PUT", "/l/"+poolB, `{"count":1}`)
-	if name, after := header.Get("Kvslots-Error"), header.Get("Retry-After"); name != "max_pools" || after != "" {
-		t.Errorf("Kvslots-Error %q, Retry-After %q", name, after)
-	}
-	d.want(t, "GET", "/l/"+poolB, "", 404, `{"error":"no such pool"}`)
-	d.register(t, poolA, 2)
-	d.want(t, "DELETE", "/l/"+poolA, "", 200, `{"deleted":true}`)
-	d.register(t, poolB, 1)
 }
 
 func TestHead(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,13 +163,23 @@ func TestTLS(t *testing.T) {
 // Statistics fit into one line of 1 MiB, and say that more are left out.
 func TestManyLocksInStatistics(t *testing.T) {
 	f := openFixture(t, openStore(t, kvslots.Config{}))
-	c := f.dial(t)
+	var clients [20]*client // which take locks at a time
+	for i := range clients {
+		clients[i] = f.dial(t)
+	}
 	taken := 0
 	stats := func(locks int) (got string, listed int) {
-		for ; taken < locks; taken++ {
-			c.take(t, "l", fmt.Sprintf("%d%s", taken, strings.Repeat("k", 240)), "0")
+		var taking sync.WaitGroup
+		for i, c := range clients {
+			taking.Go(func() {
+				for n := taken + i; n < locks; n += len(clients) {
+					c.take(t, "l", fmt.Sprintf("%d%s", n, strings.Repeat("k", 240)), "0")
+				}
+			})
 		}
-		got = c.do(t, "stats", "", "")
+		taking.Wait()
+		taken = locks
+		got = clients[0].do(t, "stats", "", "")
 		return got, strings.Count(got, `"key"`)
 	}
 	if got, listed := stats(1000); listed != 1000 || strings.Contains(got, "truncated") {

@@ -1,7 +1,6 @@
 package bucket
 
 import (
-	"runtime"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -58,7 +57,6 @@ func (s *sender) run(stop <-chan struct{}) {
 			return
 		case <-s.wake:
 		}
-		runtime.Gosched() // requests that arrive now are sent with the same wake-up, and answered together
 		writes = s.take(writes[:0])
 		// The client would buffer a write while the connection is lost, and send
 		// it long after the peer has given the write up.

@@ -48,13 +48,19 @@ func (p *post) after(c *call, d time.Duration, do func()) {
 	p.arm(alarmOf[Instant](c, nil), p.now().Add(d), func() { p.reads.reached.start(r, 0) })
 }
 
-// decide calls step now if the view is live, and if step returns false, or the view is not live,
-// when it is live and as new as now: then current is set.
+// decide calls step until it returns true: now if the view is live, then when it is live and as new as
+// now, and then again and again. current says that it is as new.
 func (p *post) decide(c *call, step func(current bool) (decided bool)) {
 	if p.isLive() && step(false) {
 		return
 	}
-	p.whenCurrent(c, func() { step(true) })
+	p.whenCurrent(c, func() { p.decideCurrent(c, step) })
+}
+
+func (p *post) decideCurrent(c *call, step func(current bool) (decided bool)) {
+	if !step(true) {
+		p.after(c, failurePause, func() { p.decideCurrent(c, step) })
+	}
 }
 
 // fireReads fires the reads for which the view, which is live, is ready. They may add others.

@@ -14,14 +14,13 @@ const recent = 4096
 // check compares the view with the stream, at each catch-up: the stream may have
 // lost its tail in a power cut, or may have been purged, deleted or created anew.
 //
-// The reading begins at this peer's last presence in the view when that was last live. Each entry that it delivers at
-// or below the view's revision must be one that the view holds; and each entry that
-// the view holds from there on must be delivered again, or be overwritten.
+// The reading begins at this peer's last presence in the view when that was last live. No entry that it
+// delivers may have the revision of another one in the log; and each entry that the view holds from
+// there on must be delivered again, or be overwritten.
 type check struct {
 	log         []logged            // the last entries applied
 	from        uint64              // the first revision checked
 	until       uint64              // the last revision checked: the view's when the check began
-	dense       uint64              // the view's when it was last live: it has every entry up to there, or what overwrote it
 	redelivered map[uint64]struct{} // the revisions that were delivered again
 }
 
@@ -38,12 +37,12 @@ func (c *check) note(e *entry.Entry) {
 	c.log = append(c.log, logged{e.Revision, e.Key, e.Time})
 }
 
-func (c *check) find(revision uint64) *logged {
-	i, found := slices.BinarySearchFunc(c.log, revision, func(s logged, r uint64) int { return cmp.Compare(s.revision, r) })
-	if !found {
-		return nil
-	}
-	return &c.log[i]
+// compare reports whether the log has an entry, or another one of its revision. It may have neither: the
+// view skips what is overwritten before a reading comes to it, and a replica that is behind may deliver that.
+func (c *check) compare(e *entry.Entry) (same, other bool) {
+	i, found := slices.BinarySearchFunc(c.log, e.Revision, func(s logged, r uint64) int { return cmp.Compare(s.revision, r) })
+	same = found && c.log[i].key == e.Key && c.log[i].at.Equal(e.Time)
+	return same, found && !same
 }
 
 // beginCheck stops granting, and returns the first revision that the reading has to
@@ -51,7 +50,7 @@ func (c *check) find(revision uint64) *logged {
 func (f *keeper) beginCheck() (from uint64) {
 	c := &f.check
 	if f.mode == live { // otherwise the check before has not ended, and nothing that it began with is compared
-		c.dense, c.from = f.view().Revision, f.presence.revision
+		c.from = f.presence.revision
 	}
 	f.mode, f.view().Live = catching, false
 	f.count().CatchUps++
@@ -62,23 +61,13 @@ func (f *keeper) beginCheck() (from uint64) {
 	return c.from
 }
 
-// checkDelivery reports whether the view has had a delivered entry at or below its
-// revision. A replica that is behind may deliver one that was overwritten since, and that
-// an earlier reading has skipped: the view may have what overwrote it only when it is live.
+// checkDelivery notes a delivered entry, and reports whether the log has no other one of its revision.
 func (f *keeper) checkDelivery(e *entry.Entry) bool {
-	c := &f.check
-	if e.Revision > c.until || e.Revision < c.from {
-		return true
+	same, other := f.check.compare(e)
+	if same {
+		f.check.redelivered[e.Revision] = struct{}{}
 	}
-	s := c.find(e.Revision)
-	if latest, _ := f.view().Latest(e.Key); s == nil && (latest > e.Revision || e.Revision > c.dense || !tracked(e.Key)) {
-		return true
-	}
-	if s == nil || s.key != e.Key || !s.at.Equal(e.Time) {
-		return false
-	}
-	c.redelivered[e.Revision] = struct{}{}
-	return true
+	return !other
 }
 
 func tracked(key entry.Key) bool { return key.Kind != entry.Barrier && key.Kind != entry.Foreign }

@@ -215,7 +215,7 @@ func (f *keeper) join() {
 func (f *keeper) next(e *entry.Entry) {
 	switch {
 	case e.Revision <= f.view().Revision:
-		if s := f.check.find(e.Revision); s != nil && (s.key != e.Key || !s.at.Equal(e.Time)) {
+		if _, other := f.check.compare(e); other {
 			f.contradicted(wentBack)
 		}
 	case e.Revision > f.view().Revision+1:

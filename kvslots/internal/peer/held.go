@@ -38,7 +38,7 @@ func (h *Held) withLease(p *leases, c *call, do func(*rules.Slot), gone func(err
 		case current:
 			gone(err)
 		}
-		return err == nil
+		return err == nil || current
 	})
 }
 

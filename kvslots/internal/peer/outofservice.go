@@ -9,28 +9,26 @@ import (
 // that it says so already, or that a cap on names forbids it. A name that is not in use it opens as a
 // lock; the first borrow replaces the terms.
 func (p *registry) setOut(c *call, r SetOut) {
-	p.decide(c, func(current bool) bool { return r.step(p, c, current) })
-}
-
-func (r SetOut) step(p *registry, c *call, current bool) (decided bool) {
-	pool := p.view().Pool(r.Pool)
-	changes := r.changes(pool)
-	waits, err := r.reached(p, pool)
-	switch {
-	case changes && !waits && err == nil:
-		r.write(p, c)
-	case !current:
-		return false
-	case pool.Exists() && r.Position >= pool.Size() && !r.InService:
-		c.answer(Answer{Err: ErrNoPosition})
-	case !changes:
-		p.answerState(c, r.Pool, Answer{Err: ErrNoPool})
-	case waits:
-		p.after(c, failurePause, func() { r.step(p, c, true) })
-	default:
-		c.answer(Answer{Err: err})
-	}
-	return true
+	p.decide(c, func(current bool) (decided bool) {
+		pool := p.view().Pool(r.Pool)
+		changes := r.changes(pool)
+		waits, err := r.reached(p, pool)
+		switch {
+		case changes && !waits && err == nil:
+			r.write(p, c)
+		case !current:
+			return false
+		case pool.Exists() && r.Position >= pool.Size() && !r.InService:
+			c.answer(Answer{Err: ErrNoPosition})
+		case !changes:
+			p.answerState(c, r.Pool, Answer{Err: ErrNoPool})
+		case waits:
+			return false
+		default:
+			c.answer(Answer{Err: err})
+		}
+		return true
+	})
 }
 
 func (r SetOut) write(p *registry, c *call) {

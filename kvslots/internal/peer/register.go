@@ -20,27 +20,25 @@ type registry struct{ *leases }
 // call shows that it is up to date, or that the cap on pools leaves no room. The answer is
 // the state after the write.
 func (p *registry) register(c *call, r Register) {
-	p.decide(c, func(current bool) bool { return r.step(p, c, current) })
-}
-
-func (r Register) step(p *registry, c *call, current bool) (decided bool) {
-	pool := p.view().Pool(r.Pool)
-	waits, err := p.reachedBy(r.Origin, r.limits(p))
-	switch {
-	case !r.reuses(pool) && !r.isUpToDate(p, pool) && (pool.Exists() || !waits && err == nil):
-		r.write(p, c)
-	case !current:
-		return false
-	case r.reuses(pool):
-		c.answer(Answer{Err: ErrKeyReused})
-	case pool.Exists():
-		p.answerState(c, r.Pool, Answer{})
-	case err != nil:
-		c.answer(Answer{Err: err})
-	default:
-		p.after(c, failurePause, func() { r.step(p, c, true) })
-	}
-	return true
+	p.decide(c, func(current bool) (decided bool) {
+		pool := p.view().Pool(r.Pool)
+		waits, err := p.reachedBy(r.Origin, r.limits(p))
+		switch {
+		case !r.reuses(pool) && !r.isUpToDate(p, pool) && (pool.Exists() || !waits && err == nil):
+			r.write(p, c)
+		case !current:
+			return false
+		case r.reuses(pool):
+			c.answer(Answer{Err: ErrKeyReused})
+		case pool.Exists():
+			p.answerState(c, r.Pool, Answer{})
+		case err != nil:
+			c.answer(Answer{Err: err})
+		default:
+			return false
+		}
+		return true
+	})
 }
 
 func (r Register) write(p *registry, c *call) {

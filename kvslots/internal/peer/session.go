@@ -215,21 +215,17 @@ func (p *sessions) ping(c *call, r Ping) {
 }
 
 func (p *sessions) create(c *call, r CreateSession) {
-	p.decide(c, func(current bool) bool { return r.step(p, c, current) })
-}
-
-func (r CreateSession) step(p *sessions, c *call, current bool) (decided bool) {
-	switch waits, err := p.reachedBy(r.Origin, r.limits(p)); {
-	case !waits && err == nil:
-		r.create(p, c)
-	case !current:
-		return false
-	case waits:
-		p.after(c, failurePause, func() { r.step(p, c, true) })
-	default:
-		c.answer(Answer{Err: err})
-	}
-	return true
+	p.decide(c, func(current bool) (decided bool) {
+		switch waits, err := p.reachedBy(r.Origin, r.limits(p)); {
+		case !waits && err == nil:
+			r.create(p, c)
+		case !current || waits:
+			return false
+		default:
+			c.answer(Answer{Err: err})
+		}
+		return true
+	})
 }
 
 func (r CreateSession) create(p *sessions, c *call) {

@@ -136,17 +136,16 @@ func (s *Store) OwnedStatus(ctx context.Context, name string) (OwnedStatus, erro
 	if err := checkOwnedName(name); err != nil {
 		return OwnedStatus{}, err
 	}
-	a, err := s.bucket.Do(ctx, peer.InspectOwned{Pool: ownedHash(name)})
-	if errors.Is(err, ErrNotHeld) {
+	a, err := s.bucket.Do(ctx, peer.ReadPool{Pool: ownedHash(name), MaxHolders: 1})
+	switch {
+	case errors.Is(err, ErrNoPool) || err == nil && len(a.Detail.Holders) == 0:
 		return OwnedStatus{}, nil
-	}
-	if err != nil {
+	case err != nil:
 		return OwnedStatus{}, err
 	}
-	now := time.Now()
+	now, h := time.Now(), a.Detail.Holders[0]
 	return OwnedStatus{
-		Held: true, Owner: a.Owned.Owner, Fence: a.Owned.Fence,
-		AcquiredAt: now.Add(-a.Owned.Age), ExpiresAt: now.Add(a.Owned.EndsIn), ExpiresIn: a.Owned.EndsIn,
+		Held: true, Owner: h.Owner, Fence: h.Fence, AcquiredAt: now.Add(-h.Age), ExpiresAt: now.Add(h.EndsIn), ExpiresIn: h.EndsIn,
 	}, nil
 }
 

@@ -30,8 +30,6 @@ func (p *Peer) serve(request Request, c *call) {
 		p.evict(c, r)
 	case ReleaseOwned:
 		p.releaseOwned(c, r)
-	case InspectOwned:
-		p.inspectOwned(c, r)
 	case Register:
 		p.registry.register(c, r)
 	case Delete:

@@ -190,7 +190,7 @@ func (ps *poolState) serveLine(pool *rules.Pool) {
 // claimsFor reports whether this peer has to claim for an enqueued ticket now. No borrow of any peer
 // waits for it: a call of Await finds the slot.
 func (ps *poolState) claimsFor(t *rules.Ticket) bool {
-	return ps.p.isPresent() && ps.p.view().Promotes(t, ps.p.self(), ps.p.now()) && !ps.p.inFlight(ps.id).Serves(t.Place)
+	return ps.p.isPresent() && t.Promotes(ps.p.self(), ps.p.now()) && !ps.p.inFlight(ps.id).Serves(t.Place)
 }
 
 func (ps *poolState) claimFor(t *rules.Ticket, position int) {

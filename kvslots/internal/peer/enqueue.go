@@ -49,7 +49,7 @@ func (r Enqueue) repeated(request entry.Hash, asked entry.Span) Answer {
 // promote has the pool look at its line if this peer has to claim for an enqueued ticket.
 func (p *pools) promote(pool *rules.Pool) {
 	for _, t := range pool.Able() {
-		if t.Value.Enqueued() && p.view().Promotes(t, p.self(), p.now()) {
+		if t.Value.Enqueued() && t.Promotes(p.self(), p.now()) {
 			p.of(pool.ID).mark()
 			return
 		}

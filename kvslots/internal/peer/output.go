@@ -42,7 +42,6 @@ type Answer struct {
 	Queued bool  // Enqueue: the session has a ticket in the line
 	Place  int32 // with ErrNoSlot: the place in line that the borrow had, or would have got, from 1
 	State  State
-	Owned  *OwnedState
 	Stats  *Stats
 	Detail *PoolDetail
 	Ended  error // Follow: why what it follows has ended
@@ -95,13 +94,6 @@ type grantBasis struct {
 type State struct {
 	Count, InUse, Waiting int
 	Out                   int // slots that are out of service and not in use
-}
-
-type OwnedState struct {
-	Owner  string
-	Fence  uint64
-	Age    time.Duration // since it was granted
-	EndsIn time.Duration // at least 0
 }
 
 // Log is a message for the operator. It contains no secret.

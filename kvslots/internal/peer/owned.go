@@ -10,13 +10,15 @@ import (
 // owner has released the lock.
 
 func (p *leases) releaseOwned(c *call, r ReleaseOwned) {
-	p.whenOwnerKnown(c, r.Pool, func(s *rules.Slot) {
-		switch owns := s != nil && (r.Force || s.Value.Owner == r.Owner); {
-		case owns:
+	p.whenKnown(c, r.Pool, func(pool *rules.Pool) {
+		s := pool.Slot(0)
+		held := s != nil && s.Live()
+		switch {
+		case held && (r.Force || s.Value.Owner == r.Owner):
 			p.purgeOwned(c, r, s)
-		case !r.Force && p.view().Pool(r.Pool).ReleasedBy(ownerHash(r.Owner), p.now()):
+		case !r.Force && pool.ReleasedBy(ownerHash(r.Owner), p.now()):
 			c.answer(Answer{Err: ErrAlreadyReleased})
-		case s == nil:
+		case !held:
 			c.answer(Answer{Err: ErrNotHeld})
 		default:
 			c.answer(Answer{Err: ErrNotOwner})
@@ -38,28 +40,4 @@ func (p *leases) purgeOwned(c *call, r ReleaseOwned, s *rules.Slot) {
 		ended()
 		c.answer(Answer{})
 	}, again)
-}
-
-// whenOwnerKnown calls do with the slot of a lock's lease, or nil, when the view is live
-// and as new as now, and the claim cannot be withdrawn.
-func (p *leases) whenOwnerKnown(c *call, id entry.Hash, do func(*rules.Slot)) {
-	p.whenKnown(c, id, func(pool *rules.Pool) {
-		s := pool.Slot(0)
-		if s != nil && !s.Live() {
-			s = nil
-		}
-		do(s)
-	})
-}
-
-func (p *leases) inspectOwned(c *call, r InspectOwned) {
-	p.whenOwnerKnown(c, r.Pool, func(s *rules.Slot) {
-		if s == nil {
-			c.answer(Answer{Err: ErrNotHeld})
-			return
-		}
-		c.answer(Answer{Owned: &OwnedState{
-			Owner: s.Value.Owner, Fence: s.Fence, Age: max(0, p.now().Sub(s.Granted)), EndsIn: max(0, s.Ends.Sub(p.now())),
-		}})
-	})
 }

@@ -118,10 +118,6 @@ type ReleaseOwned struct {
 	Force bool // release the lock of any owner
 }
 
-// InspectOwned reads the state of a lock that no session holds.
-// Answer.Owned; ErrNotHeld, ErrUnavailable.
-type InspectOwned struct{ Pool entry.Hash }
-
 // Register registers a pool of Count slots, 0 … entry.MaxCount, or changes its
 // count. Answer.State, as inspected after the write; ErrMaxPools, ErrMaxTombstones,
 // ErrUnavailable.

@@ -1,14 +1,12 @@
 package rules
 
 import (
-	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
-// PromoteGrace is how long a peer waits, for each peer that comes before it, before it
-// claims for an enqueued ticket: see View.Promotes.
+// PromoteGrace is how long it must have been an enqueued ticket's turn before any peer claims for it.
 const PromoteGrace = 300 * time.Millisecond
 
 func EnqueuedKey(pool, session entry.Hash) entry.Key {
@@ -43,18 +41,8 @@ func (s *Slot) Serves(t *Ticket) bool {
 	return !s.Excluded() && (place == 0 || s.Good() && (t == nil || t.Place == place))
 }
 
-// Promotes reports whether a peer has to claim for an enqueued ticket now. First comes
-// the ticket's own peer, then the live peers by the order of their presences.
-func (v *View) Promotes(t *Ticket, self entry.Hash, now Instant) bool {
-	first := t.Value.Peer
-	if first == self {
-		return true
-	}
-	before := 0 // peers that come before this one
-	for s := range v.Peers {
-		if s.ID == first || slices.Compare(s.ID[:], self[:]) < 0 {
-			before++
-		}
-	}
-	return before == 0 || t.turnSince != 0 && now.Sub(t.turnSince) >= PromoteGrace*time.Duration(before)
+// Promotes reports whether a peer has to claim for an enqueued ticket now. For PromoteGrace only the
+// ticket's own peer has.
+func (t *Ticket) Promotes(self entry.Hash, now Instant) bool {
+	return t.Value.Peer == self || t.turnSince != 0 && now.Sub(t.turnSince) >= PromoteGrace
 }

@@ -48,7 +48,6 @@ var answers = map[string]answerKinds{
 		often: []error{peer.ErrNotHeld, peer.ErrNotOwner, peer.ErrAlreadyReleased, peer.ErrUnavailable},
 		rare:  []error{peer.ErrClosed, errCrashed},
 	},
-	"InspectOwned":  {often: []error{peer.ErrNotHeld}, rare: []error{peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
 	"Register":      {often: []error{peer.ErrMaxPools, peer.ErrUnavailable}, rare: []error{peer.ErrClosed, errCrashed}},
 	"Inspect":       {often: []error{peer.ErrNoPool, peer.ErrUnavailable, errCrashed}, rare: []error{peer.ErrClosed}},
 	"Delete":        {rare: []error{peer.ErrUnavailable, peer.ErrClosed, errCrashed}},

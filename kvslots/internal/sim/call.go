@@ -143,8 +143,6 @@ func targetOf(r peer.Request) target {
 		return target{pool: r.Pool, lease: r.Lease}
 	case peer.ReleaseOwned:
 		return target{pool: r.Pool}
-	case peer.InspectOwned:
-		return target{pool: r.Pool}
 	case peer.Register:
 		return target{pool: r.Pool}
 	case peer.Inspect:

@@ -106,7 +106,7 @@ func (k *checker) beginLease(c *call) {
 			l.renewedUntil = never
 			l.told++
 		}
-	case peer.Inspect, peer.InspectOwned:
+	case peer.Inspect:
 		c.facts.certainLeases = k.certainLeases(c.facts.pool)
 	case peer.Delete:
 		k.beginEnding(c, &ending{})

@@ -46,8 +46,6 @@ func (k *checker) answeredPool(c *call) {
 		k.placeRead(c, r)
 	case peer.ReleaseOwned:
 		k.released(c, r)
-	case peer.InspectOwned:
-		k.inspectedOwned(c)
 	}
 }
 
@@ -165,34 +163,5 @@ func (k *checker) released(c *call, r peer.ReleaseOwned) {
 	w := &c.window
 	if c.answer.Err == nil && w.taken.max == 0 {
 		k.wrong(c, "the lock was free")
-	}
-}
-
-func (k *checker) inspectedOwned(c *call) {
-	if c.unknown() || k.mayReflectLoss(c) {
-		return
-	}
-	a := c.answer.Owned
-	if a == nil {
-		a = &peer.OwnedState{}
-	}
-	for _, l := range c.facts.certainLeases {
-		if !l.certainlyLive(c.end) {
-			continue
-		}
-		if c.answer.Err != nil || a.Owner != l.owner || a.Fence != l.fence {
-			k.wrong(c, fmt.Sprintf("%s held the lock all the time, fence %d", l.owner, l.fence))
-		}
-	}
-	if c.answer.Err != nil {
-		return
-	}
-	if w := &c.window; w.taken.max == 0 {
-		k.wrong(c, "the lock was free")
-	}
-	if claimed, ok := k.s.server.truth.claimOf(c.target.pool, 0, a.Fence); !ok {
-		k.wrong(c, fmt.Sprintf("the stream has no claim with fence %d", a.Fence))
-	} else {
-		k.checkTimes(c, claimed, a.Fence, a.Age, a.EndsIn)
 	}
 }

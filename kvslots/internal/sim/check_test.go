@@ -234,10 +234,6 @@ func TestChecks(t *testing.T) {
 			x.owned(a)
 			x.answer(peer.ReleaseOwned{Pool: x.pool, Owner: "a"}, peer.Answer{Err: peer.ErrNotHeld})
 		}},
-		"inspected not owned": {"held the lock", func(x *checkerTest) {
-			x.owned(a)
-			x.answer(peer.InspectOwned{Pool: x.pool}, peer.Answer{Err: peer.ErrNotHeld})
-		}},
 		"followed": {"has not ended", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)

@@ -24,7 +24,7 @@ func (o *owner) step() {
 	o.pool = nameID(ownedDialect, name)
 	switch n := o.rng.IntN(100); {
 	case n < 10:
-		o.ask(peer.InspectOwned{Pool: o.pool}, func(*call) { o.think(o.step) })
+		o.ask(peer.ReadPool{Pool: o.pool, MaxHolders: 1}, func(*call) { o.think(o.step) })
 		return
 	case n < 15:
 		o.release(peer.ReleaseOwned{Pool: o.pool, Owner: "nobody", Force: o.chance(0.3)})
@@ -61,7 +61,7 @@ func (o *owner) use() {
 		case n < 15 && !o.s.ending:
 			o.think(o.step) // let the lease expire
 		case n < 35 && !o.s.ending:
-			o.ask(peer.InspectOwned{Pool: o.pool}, func(*call) { o.use() })
+			o.ask(peer.ReadPool{Pool: o.pool, MaxHolders: 1}, func(*call) { o.use() })
 		default:
 			o.release(peer.ReleaseOwned{Pool: o.pool, Owner: o.name})
 		}

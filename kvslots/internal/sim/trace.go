@@ -190,5 +190,5 @@ func describeAnswer(a *peer.Answer) string {
 	case a.Grant.TTL > 0:
 		return fmt.Sprintf("position %d fence %d for %v", a.Grant.Position, a.Grant.Fence, a.Grant.TTL)
 	}
-	return fmt.Sprintf("ok, queued %t state %+v owned %+v", a.Queued, a.State, a.Owned)
+	return fmt.Sprintf("ok, queued %t state %+v", a.Queued, a.State)
 }

@@ -1,13 +1,11 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -213,22 +211,6 @@ func (c *countedConn) Close() error {
 		}
 	}
 	return c.Conn.Close()
-}
-
-// Write adds the headers of every answer to what net/http answers by itself, to requests
-// that it cannot parse or does not support. With TLS, Write gets encrypted bytes.
-func (c *countedConn) Write(b []byte) (int, error) {
-	if bytes.HasPrefix(b, []byte("HTTP/1.1 4")) || bytes.HasPrefix(b, []byte("HTTP/1.1 5")) {
-		header, _, complete := bytes.Cut(b, []byte("\r\n\r\n"))
-		status, _, _ := bytes.Cut(header, []byte("\r\n"))
-		if complete && !bytes.Contains(header, []byte("\r\nReferrer-Policy: ")) {
-			if _, err := c.Conn.Write(slices.Concat(status, []byte(linesOfAll()), b[len(status):])); err != nil {
-				return 0, err
-			}
-			return len(b), nil
-		}
-	}
-	return c.Conn.Write(b)
 }
 
 // CloseWrite closes the sending side. net/http calls it before Close when it has not read

@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"bufio"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -44,32 +42,6 @@ func TestEveryAnswerHasTheHeaders(t *testing.T) {
 		for name, value := range want {
 			if got := answer.Header().Get(name); answer.Code != c.code || got != value {
 				t.Errorf("%s %s: %d, %s %q, want %d, %q", c.method, c.path, answer.Code, name, got, c.code, value)
-			}
-		}
-	}
-}
-
-// net/http answers what it cannot parse or does not support without a handler.
-func TestAnswersOfNetHTTPHaveTheHeaders(t *testing.T) {
-	_, addr := serveLimited(t, func(*Config) {})
-	for request, code := range map[string]int{
-		"nonsense\r\n\r\n":          400,
-		"GET /t/1 HTTP/1.1\r\n\r\n": 400, // no Host
-		"POST /t/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nExpect: x\r\n\r\n": 417,
-		"GET /t/1 HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", maxHeader):    431,
-		"POST /t/1 HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n":        501,
-		"GET /t/1 HTTP/3.0\r\nHost: localhost\r\n\r\n":                                    505,
-	} {
-		conn := dial(t, addr)
-		io.WriteString(conn, request)
-		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(request, err)
-		}
-		answer.Body.Close()
-		for name, value := range wantOfAll {
-			if got := answer.Header.Values(name); answer.StatusCode != code || len(got) != 1 || got[0] != value {
-				t.Errorf("%.40q: %d, %s %q, want %d, %q", request, answer.StatusCode, name, got, code, value)
 			}
 		}
 	}

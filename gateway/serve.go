@@ -170,10 +170,3 @@ func setHeaders(header http.Header) {
 		header[h.name] = h.value
 	}
 }
-
-func linesOfAll() (lines string) {
-	for _, h := range headersOfAll {
-		lines += "\r\n" + h.name + ": " + h.value[0]
-	}
-	return lines
-}

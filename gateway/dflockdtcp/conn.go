@@ -357,12 +357,10 @@ func (x *exchange) deliver(call *ops.Call, s *session) {
 	if x.sent == nil {
 		x.sent = context.Canceled
 	}
-	if err := x.server.service.TakeBack(context.Background(), call); err != nil {
-		x.trace.Log(x.server.log, slog.LevelWarn, "a grant to a client that hung up could not be taken back; it ends by itself", slog.Any("error", err))
-		return
+	if x.server.service.TakeBack(context.Background(), call) {
+		s.released(call.Token)
+		x.server.kept.forget(call.Token)
 	}
-	s.released(call.Token)
-	x.server.kept.forget(call.Token)
 }
 
 // refuse sends the reply to an error, and reports whether the connection goes on.

@@ -77,7 +77,7 @@ func (s *session) leave(line kvslots.Resource) {
 	call.Params = wire.Params{Session: s.id, Key: line.Key, Kind: line.Kind}
 	_ = s.server.service.Do(context.Background(), context.Background(), call, func() {
 		if call.Granted() {
-			_ = s.server.service.Withdraw(context.Background(), call)
+			s.server.service.Withdraw(context.Background(), call)
 		}
 	})
 }

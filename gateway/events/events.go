@@ -2,7 +2,6 @@ package events
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kvslots/kvslots/gateway/internal/jsonhttp"
@@ -27,8 +25,7 @@ import (
 // Store is the part of a *kvslots.Store that the streams use.
 type Store interface {
 	Watch(after uint64, pools ...kvslots.PoolRef) *kvslots.Watcher
-	Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error)
-	kvslots.Operator // to find pools by their names
+	kvslots.Operator // to find pools
 }
 
 // Config configures a Dialect.
@@ -183,11 +180,11 @@ func (d *Dialect) parseAll(r *http.Request) (f filter, err error) {
 		f.pools = append(f.pools, kvslots.ByName(key))
 	}
 	if len(r.Header.Values(wire.PoolHeader)) > 0 {
-		pool, err := poolInHeader(r)
+		pool, err := poolOf(wire.Source{HTTP: true, Param: wire.PoolInHeader, Header: r.Header})
 		if err != nil {
 			return f, err
 		}
-		f.pools = append(f.pools, kvslots.ByID(pool))
+		f.pools = append(f.pools, pool)
 	}
 	f.types, err = types(query[wire.EventType])
 	return f, err
@@ -196,7 +193,7 @@ func (d *Dialect) parseAll(r *http.Request) (f filter, err error) {
 // parsePool reads the parameters of wire.PoolEventsPath, and checks that there is such a pool,
 // since a client with a wrong id would wait for ever.
 func (d *Dialect) parsePool(r *http.Request) (f filter, err error) {
-	pool, err := poolOf(r)
+	pool, err := poolOf(jsonhttp.SourceOf(r))
 	if err != nil {
 		return f, err
 	}
@@ -207,29 +204,16 @@ func (d *Dialect) parsePool(r *http.Request) (f filter, err error) {
 	if f.types, err = types(query[wire.EventType]); err != nil {
 		return f, err
 	}
-	f.pools = []kvslots.PoolRef{kvslots.ByID(pool)}
-	_, err = d.store.Inspect(r.Context(), pool)
+	f.pools = []kvslots.PoolRef{pool}
+	_, err = d.store.ReadPool(r.Context(), pool, kvslots.DetailPage{MaxHolders: -1})
 	return f, err
 }
 
-// poolOf returns the id in the path, or in wire.PoolHeader.
-func poolOf(r *http.Request) (uuid.UUID, error) {
-	id := chi.URLParam(r, "id")
-	if r.URL.RawPath != "" { // chi has matched the encoded path, which net/http has decoded before
-		id, _ = url.PathUnescape(id)
-	}
-	if id == wire.PoolInHeader {
-		return poolInHeader(r)
-	}
-	return wire.ParseID("id", id)
-}
-
-func poolInHeader(r *http.Request) (uuid.UUID, error) {
-	id := ""
-	if values := r.Header.Values(wire.PoolHeader); len(values) == 1 {
-		id = values[0]
-	}
-	return wire.ParseID("header "+wire.PoolHeader, id)
+// poolOf returns the pool that a path names, or a header.
+func poolOf(from wire.Source) (kvslots.PoolRef, error) {
+	var p wire.Params
+	err := wire.InspectPool.Read(&from, &p)
+	return kvslots.ByID(p.Pool), err
 }
 
 // parameters returns the query, which may have the given parameters only: a misspelt one would

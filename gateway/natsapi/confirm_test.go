@@ -132,7 +132,7 @@ func TestCancelledInsteadOfConfirmed(t *testing.T) {
 	if got := ask(t, "lock.acquire", b, "other", `{"acquire_timeout_s":0}`); !strings.HasPrefix(got, "200") {
 		t.Error(got)
 	}
-	if logged := d.logs.String(); strings.Contains(logged, "could not be returned") {
+	if logged := d.logs.String(); strings.Contains(logged, "could not be taken back") {
 		t.Errorf("logged:\n%s", logged)
 	}
 }

@@ -77,14 +77,14 @@ func readCall(r *request, call *ops.Call) (name string, err error) {
 // deliverGrant takes the grant back at once, for the next in line.
 func (s *Service) deliverGrant(r *request, waiting *openRequest, grant *ops.Call) {
 	if !waiting.grant(grant) {
-		s.logTakenBack(s.ops.Withdraw(context.WithoutCancel(s.ctx), grant))
+		s.ops.Withdraw(s.ctx, grant)
 		s.refuse(r, context.Canceled)
 		return
 	}
 	reply := s.ops.Reply(grant)
 	message, err := r.message(&reply)
 	if err != nil {
-		s.takeBack(grant)
+		s.ops.TakeBack(s.ctx, grant)
 		s.refuse(r, err)
 		return
 	}
@@ -94,18 +94,8 @@ func (s *Service) deliverGrant(r *request, waiting *openRequest, grant *ops.Call
 	case delivery.Unheard:
 		s.log.Debug("a borrower was gone when its turn came, or did not confirm")
 		s.skipGone(r.line)
-		s.takeBack(grant)
+		s.ops.TakeBack(s.ctx, grant)
 	case delivery.Unknown: // the client may have received it, so it must not be lent again
 		s.log.Warn("it is not known whether a borrower received its answer; if not, its lease ends by its ttl")
-	}
-}
-
-func (s *Service) takeBack(grant *ops.Call) {
-	s.logTakenBack(s.ops.TakeBack(context.WithoutCancel(s.ctx), grant))
-}
-
-func (s *Service) logTakenBack(err error) {
-	if err != nil {
-		s.log.Warn("a lease whose borrower is gone could not be returned; it ends by its ttl", "error", err)
 	}
 }

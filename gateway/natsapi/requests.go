@@ -151,6 +151,6 @@ func (s *Service) cancelBorrow(m *nats.Msg) {
 	go func() {
 		defer s.tasks.Done()
 		defer stack.Recover(s.log)
-		s.logTakenBack(s.ops.Withdraw(context.WithoutCancel(s.ctx), grant))
+		s.ops.Withdraw(s.ctx, grant)
 	}()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"iter"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
@@ -61,10 +60,14 @@ func (x *exchange) perform() error {
 }
 
 func (x *exchange) receive() error {
-	from := wire.Source{
-		HTTP: true, Param: param(x.r, 0), Position: param(x.r, 1), Query: x.r.URL.RawQuery, Header: x.r.Header, Stream: x,
-	}
+	from := SourceOf(x.r)
+	from.Stream = x
 	return x.call.Route.Read(&from, &x.call.Params)
+}
+
+// SourceOf returns a request for a wire.Route to read, without its body.
+func SourceOf(r *http.Request) wire.Source {
+	return wire.Source{HTTP: true, Param: param(r, 0), Position: param(r, 1), Query: r.URL.RawQuery, Header: r.Header}
 }
 
 // deliver answers the call. It takes back a grant to a client that has hung up, since no
@@ -74,9 +77,7 @@ func (x *exchange) deliver() {
 	if !hungUp && x.answer() == nil || !x.call.Granted() {
 		return
 	}
-	if err := x.service.TakeBack(context.Background(), &x.call); err != nil {
-		x.Trace().Log(x.service.Log, slog.LevelWarn, "a grant to a client that hung up could not be taken back; it ends by itself", slog.Any("error", err))
-	}
+	x.service.TakeBack(context.Background(), &x.call)
 	if hungUp { // for the log and the metrics
 		x.refuse(context.Canceled)
 	}

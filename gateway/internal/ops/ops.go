@@ -101,25 +101,27 @@ type Call struct {
 // its time is over.
 func (c *Call) Granted() bool { return c.undo != nil }
 
-// TakeBack takes back a grant that did not reach the client, unless it has ended already. If
-// the client may repeat the request by its key, the store keeps the grant for a while. It
-// bounds how long TakeBack takes.
-func (s *Service) TakeBack(ctx context.Context, call *Call) error {
+// TakeBack takes back a grant that did not reach the client, unless it has ended already, and
+// reports whether it has ended. If the client may repeat the request by its key, the store keeps
+// the grant for a while. It bounds how long TakeBack takes, also when ctx ends.
+func (s *Service) TakeBack(ctx context.Context, call *Call) bool {
 	if call.RequestKey != "" && call.keep != nil {
 		return s.end(ctx, call, call.keep)
 	}
 	return s.Withdraw(ctx, call)
 }
 
-func (s *Service) Withdraw(ctx context.Context, call *Call) error { return s.end(ctx, call, call.undo) }
+// Withdraw takes back a grant that the client does not want: see TakeBack.
+func (s *Service) Withdraw(ctx context.Context, call *Call) bool { return s.end(ctx, call, call.undo) }
 
-func (s *Service) end(ctx context.Context, call *Call, by step) error {
+func (s *Service) end(ctx context.Context, call *Call, by step) bool {
 	back := *call // the transport may still be using call's answer
-	err := by(ctx, s, &back)
-	if errors.Is(err, kvslots.ErrNotHeld) || errors.Is(err, kvslots.ErrSessionGone) {
-		return nil
+	err := by(context.WithoutCancel(ctx), s, &back)
+	if err == nil || errors.Is(err, kvslots.ErrNotHeld) || errors.Is(err, kvslots.ErrSessionGone) {
+		return true
 	}
-	return err
+	call.Trace().Log(s.Log, slog.LevelWarn, "a grant that its client has not got could not be taken back; it ends by itself", slog.Any("error", err))
+	return false
 }
 
 // Do executes a call in its session's turn. It calls deliver before the turn ends, so

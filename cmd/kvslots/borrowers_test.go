@@ -2,76 +2,75 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"golang.org/x/time/rate"
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/client"
+	"github.com/kvslots/kvslots/kvslots/client/natsclient"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 const (
 	longPool = "11111111-2222-4333-8444-666666666666"
 
-	borrowersHTTP, borrowersNATS = 12, 12
-	contendedSlots               = 6 // fewer than clients, so that most of them wait
-
-	// retryPace is how often a client repeats a request, which is more often than
-	// Retry-After asks for.
-	retryPace = 20 * time.Millisecond
+	borrowersEach  = 12 // over HTTP, and over NATS
+	contendedSlots = 6  // fewer than clients, so that most of them wait
 )
 
 // borrowers are clients over HTTP and NATS. Each holds a lease of longPool, and borrows
-// and returns slots of pool meanwhile.
+// and returns slots of pool meanwhile. None of their calls fails.
 type borrowers struct {
-	balancer *balancer
-	nats     []*natsCaller
-	down     atomic.Bool // while the only gateway is restarted
-	renewals atomic.Int64
-	stopped  atomic.Bool
-	running  sync.WaitGroup
+	balancer    *balancer
+	connections []*nats.Conn
+	renewals    atomic.Int64
+	stopped     atomic.Bool
+	running     sync.WaitGroup
 
 	mu      sync.Mutex
-	changed chan struct{}    // closed, and made anew, by each change
-	granted int              // leases of pool
-	renewed int              // leases of longPool, in all rounds
-	held    map[place]string // the lease
-	fences  map[place]uint64 // the last one
-	met     map[string]int   // what clients were answered
+	down    bool           // the only gateway is being restarted
+	back    time.Time      // when it was there again
+	granted int            // leases of pool
+	renewed int            // leases of longPool, in all rounds
+	held    map[place]bool // the positions that a client has
+	fences  map[place]uint64
+	drains  map[string]int // by transport: refusals of a gateway that drains
 	wrong   []string
 }
 
 // place is a position of a pool.
 type place struct {
-	pool     string
+	pool     uuid.UUID
 	position int
-}
-
-type grantedLease struct {
-	Lease    string
-	Position int
-	Fence    uint64
 }
 
 // newBorrowers registers the pools, and starts the clients.
 func newBorrowers(t *testing.T, p *program, natsURL string, urls ...string) *borrowers {
 	t.Helper()
 	p.want(t, "PUT", "/l/"+pool, fmt.Sprintf(`{"count":%d}`, contendedSlots), 200, "")
-	p.want(t, "PUT", "/l/"+longPool, fmt.Sprintf(`{"count":%d}`, borrowersHTTP+borrowersNATS), 200, "")
-	b := &borrowers{
-		balancer: newBalancer(t, urls), changed: make(chan struct{}),
-		held: map[place]string{}, fences: map[place]uint64{}, met: map[string]int{},
-	}
+	p.want(t, "PUT", "/l/"+longPool, fmt.Sprintf(`{"count":%d}`, 2*borrowersEach), 200, "")
+	b := &borrowers{balancer: newBalancer(t, urls), held: map[place]bool{}, fences: map[place]uint64{}, drains: map[string]int{}}
 	t.Cleanup(b.stop)
-	for range borrowersHTTP {
-		b.running.Go(func() { b.client(t.Context(), b.balancer) })
+	config := func(transport string) client.Config {
+		return client.Config{HTTP: &http.Client{Transport: b.balancer}, Retrying: func(err error) { b.met(transport, err) }}
 	}
-	for range borrowersNATS {
-		caller := newNATSCaller(t, natsURL)
-		b.nats = append(b.nats, caller)
-		b.running.Go(func() { b.client(t.Context(), caller) })
+	for range borrowersEach {
+		over, err := client.Dial(t.Context(), "http://balancer", config("HTTP"))
+		kvslotstest.Must(t, err)
+		nc := connectNATS(t, natsURL, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1)) // no request is kept for later
+		b.connections = append(b.connections, nc)
+		for _, c := range []*client.Client{over, natsclient.New(nc, config("NATS"))} {
+			b.running.Go(func() { b.client(t.Context(), c) })
+		}
 	}
 	return b
 }
@@ -82,108 +81,95 @@ func (b *borrowers) stop() {
 	b.running.Wait()
 }
 
-func (b *borrowers) client(ctx context.Context, via caller) {
-	long, ok := b.borrow(ctx, via, longPool, 3600)
-	if !ok {
-		b.fail("no long lease")
-		return
+// met checks what a request met before it is repeated: only a gateway that drains, or none while it is down.
+func (b *borrowers) met(transport string, err error) {
+	refused, ok := errors.AsType[*wire.Refusal](err)
+	draining := ok && refused.Status == http.StatusServiceUnavailable && refused.RetryAfter > 0
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if draining {
+		b.drains[transport]++
+	} else if !b.down && time.Since(b.back) > time.Second {
+		b.wrong = append(b.wrong, fmt.Sprintf("over %s: %v", transport, err))
 	}
-	for renewed := int64(0); !b.stopped.Load() && ctx.Err() == nil; {
-		if due := b.renewals.Load(); due > renewed {
-			b.renew(ctx, via, long)
-			renewed = due
-		}
-		if lease, ok := b.borrow(ctx, via, pool, 600); ok {
-			b.giveBack(ctx, via, pool, lease)
-		}
-	}
-	b.giveBack(ctx, via, longPool, long)
 }
 
-func (b *borrowers) borrow(ctx context.Context, via caller, pool string, ttl int) (lease grantedLease, ok bool) {
-	got, _ := b.call(ctx, via, "borrow", pool, fmt.Sprintf(`"ttl":%d,"wait":20`, ttl))
-	if got.code != 200 || json.Unmarshal([]byte(got.body), &lease) != nil {
-		return lease, false
+func (b *borrowers) client(ctx context.Context, c *client.Client) {
+	long, err := b.borrow(ctx, c, uuid.MustParse(longPool))
+	for renewed := int64(0); err == nil && !b.stopped.Load(); {
+		if due := b.renewals.Load(); due > renewed {
+			b.renew(ctx, c, long)
+			renewed = due
+		}
+		var lease *kvslots.Lease
+		if lease, err = b.borrow(ctx, c, uuid.MustParse(pool)); err == nil {
+			b.giveBack(ctx, c, uuid.MustParse(pool), lease)
+		}
+	}
+	if err != nil {
+		b.fail("a borrow: %v", err)
+		return
+	}
+	b.giveBack(ctx, c, uuid.MustParse(longPool), long)
+}
+
+func (b *borrowers) borrow(ctx context.Context, c *client.Client, pool uuid.UUID) (*kvslots.Lease, error) {
+	lease, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(5*time.Minute))
+	if err != nil {
+		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	at := place{pool, lease.Position}
-	if b.held[at] != "" {
-		b.wrong = append(b.wrong, fmt.Sprintf("position %d was lent twice", lease.Position))
+	at := place{pool, lease.Position()}
+	if b.held[at] {
+		b.wrong = append(b.wrong, fmt.Sprintf("position %d was lent twice", at.position))
 	}
-	if lease.Fence <= b.fences[at] {
-		b.wrong = append(b.wrong, fmt.Sprintf("fence %d came after %d", lease.Fence, b.fences[at]))
+	if lease.Fence() <= b.fences[at] {
+		b.wrong = append(b.wrong, fmt.Sprintf("fence %d came after %d", lease.Fence(), b.fences[at]))
 	}
-	b.held[at], b.fences[at] = lease.Lease, lease.Fence
-	if pool != longPool {
+	b.held[at], b.fences[at] = true, lease.Fence()
+	if pool != uuid.MustParse(longPool) {
 		b.granted++
 	}
-	b.changeLocked()
-	return lease, true
+	return lease, nil
 }
 
 // renew checks that a lease is still what it was.
-func (b *borrowers) renew(ctx context.Context, via caller, long grantedLease) {
-	got, _ := b.call(ctx, via, "renew", longPool, fmt.Sprintf(`"lease":"%s","ttl":3600`, long.Lease))
-	var now grantedLease
-	if err := json.Unmarshal([]byte(got.body), &now); got.code != 200 || err != nil || now != long {
-		b.fail(fmt.Sprintf("the renewal of %v: %d %s", long, got.code, got.body))
+func (b *borrowers) renew(ctx context.Context, c *client.Client, long *kvslots.Lease) {
+	now, err := c.Renew(ctx, uuid.MustParse(longPool), long.ID(), time.Hour)
+	for ; err != nil && client.Temporary(err) && ctx.Err() == nil; now, err = c.Renew(ctx, uuid.MustParse(longPool), long.ID(), time.Hour) {
+		b.met("a renewal", err)
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err != nil || now.ID() != long.ID() || now.Position() != long.Position() || now.Fence() != long.Fence() {
+		b.fail("the renewal of fence %d: %+v, %v", long.Fence(), now, err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.renewed++
-	b.changeLocked()
 }
 
-func (b *borrowers) giveBack(ctx context.Context, via caller, pool string, lease grantedLease) {
+func (b *borrowers) giveBack(ctx context.Context, c *client.Client, pool uuid.UUID, lease *kvslots.Lease) {
 	b.mu.Lock()
-	delete(b.held, place{pool, lease.Position})
+	delete(b.held, place{pool, lease.Position()})
 	b.mu.Unlock()
-	got, repeated := b.call(ctx, via, "return", pool, fmt.Sprintf(`"lease":"%s"`, lease.Lease))
-	if got.code != 200 || got.body != `{"returned":true}` && !repeated {
-		b.fail(fmt.Sprintf("the return of %v: %d %s", lease, got.code, got.body))
-	}
-}
-
-// call repeats a request until it is answered, and not with 503. repeated reports whether
-// the outcome of an attempt is unknown.
-func (b *borrowers) call(ctx context.Context, via caller, operation, pool, fields string) (got answer, repeated bool) {
-	pace := rate.NewLimiter(rate.Every(retryPace), 1)
-	for pace.Wait(ctx) == nil {
-		down := b.down.Load()
-		var err error
-		got, err = via.call(ctx, operation, pool, fields)
-		what := outcome(got, err)
-		b.mu.Lock()
-		b.met[via.transport()+" "+what]++
-		b.mu.Unlock()
-		switch what {
-		case "200", "409":
-			return got, repeated
-		case metDraining:
-		case metAbsent, metLost:
-			if repeated = repeated || what == metLost; down || b.down.Load() {
-				continue
-			}
-			fallthrough
-		default:
-			b.fail(fmt.Sprintf("%s: %d %s %v", operation, got.code, got.body, err))
-			return got, repeated
+	ok, err := c.Return(ctx, pool, lease.ID())
+	for repeated := false; !ok || err != nil; ok, err = c.Return(ctx, pool, lease.ID()) {
+		if err == nil && repeated {
+			return // an attempt whose answer was lost has returned it
 		}
+		if err == nil || !client.Temporary(err) {
+			b.fail("the return of fence %d: %t, %v", lease.Fence(), ok, err)
+			return
+		}
+		repeated = true
 	}
-	return got, repeated
 }
 
-func (b *borrowers) fail(what string) {
+func (b *borrowers) fail(format string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.wrong = append(b.wrong, what)
-	b.changeLocked()
-}
-
-func (b *borrowers) changeLocked() {
-	close(b.changed)
-	b.changed = make(chan struct{})
+	b.wrong = append(b.wrong, fmt.Sprintf(format, args...))
 }
 
 // awaitGrants waits for n more leases.
@@ -192,40 +178,44 @@ func (b *borrowers) awaitGrants(t *testing.T, n int) {
 	b.mu.Lock()
 	target := b.granted + n
 	b.mu.Unlock()
-	b.await(t, func() bool { return b.granted >= target && len(b.held) >= borrowersHTTP+borrowersNATS })
+	b.await(t, func() bool { return b.granted >= target && len(b.held) >= 2*borrowersEach })
 }
 
-// back waits until each client is connected to the restarted gateway.
-func (b *borrowers) back(t *testing.T) {
+// setDown says whether the only gateway is down from now on.
+func (b *borrowers) setDown(down bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.down = down; !down {
+		b.back = time.Now()
+	}
+}
+
+// connected waits until each client is connected to a gateway that has restarted.
+func (b *borrowers) connected(t *testing.T) {
 	t.Helper()
 	b.balancer.awaitReady(t)
-	for _, c := range b.nats {
-		waitFor(t, c.nc.IsConnected)
+	for _, nc := range b.connections {
+		waitFor(t, nc.IsConnected)
 	}
-	b.down.Store(false)
 }
 
 // wantRenewed has each client renew its long lease.
 func (b *borrowers) wantRenewed(t *testing.T) {
 	t.Helper()
 	rounds := int(b.renewals.Add(1))
-	b.await(t, func() bool { return b.renewed == rounds*(borrowersHTTP+borrowersNATS) })
+	b.await(t, func() bool { return b.renewed == rounds*2*borrowersEach })
 }
 
 func (b *borrowers) await(t *testing.T, reached func() bool) {
 	t.Helper()
-	for {
+	waitFor(t, func() bool {
 		b.mu.Lock()
-		done, changed, wrong := reached(), b.changed, b.wrong
-		b.mu.Unlock()
-		if len(wrong) > 0 {
-			t.Fatalf("%d errors, the first ones: %q", len(wrong), wrong[:min(len(wrong), 5)])
+		defer b.mu.Unlock()
+		if len(b.wrong) > 0 {
+			t.Fatalf("%d errors, the first ones: %q", len(b.wrong), b.wrong[:min(len(b.wrong), 5)])
 		}
-		if done {
-			return
-		}
-		<-changed
-	}
+		return reached()
+	})
 }
 
 // finish checks that all leases still exist at the end.
@@ -238,10 +228,8 @@ func (b *borrowers) finish(t *testing.T, p *program) {
 	if len(b.wrong) > 0 {
 		t.Errorf("%d errors, the first ones: %q", len(b.wrong), b.wrong[:min(len(b.wrong), 5)])
 	}
-	for _, transport := range []string{"HTTP", "NATS"} {
-		if b.met[transport+" "+metDraining] == 0 {
-			t.Errorf("no client over %s met a gateway that drains", transport)
-		}
+	if b.drains["HTTP"] == 0 || b.drains["NATS"] == 0 {
+		t.Errorf("clients over a transport have met no gateway that drains: %v", b.drains)
 	}
-	t.Logf("%d leases, %d renewals of long ones; answers: %v", b.granted, b.renewed, b.met)
+	t.Logf("%d leases, %d renewals of long ones; refused by gateways that drain: %v", b.granted, b.renewed, b.drains)
 }

@@ -36,10 +36,11 @@ func testRestart(t *testing.T, rounds int) {
 	b := newBorrowers(t, p.program, p.natsURL(t), p.url)
 	for range rounds {
 		b.awaitGrants(t, grantsPerRound)
-		b.down.Store(true)
+		b.setDown(true)
 		p.drain(t)
 		p = start()
-		b.back(t)
+		b.connected(t)
+		b.setDown(false)
 		b.wantRenewed(t)
 	}
 	b.finish(t, p.program)
@@ -68,7 +69,7 @@ func testRestartOfOneOfTwo(t *testing.T, rounds int) {
 		p := gateways[round%2]
 		p.drainUntil(t, func() { b.balancer.withdraw(t, b.balancer.gateways[round%2]) })
 		gateways[round%2] = start(strings.TrimPrefix(p.url, "http://"))
-		b.back(t)
+		b.connected(t)
 		b.wantRenewed(t)
 	}
 	b.finish(t, gateways[0].program)

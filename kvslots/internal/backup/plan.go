@@ -117,10 +117,8 @@ func (p *plan) addSession(s *rules.Session, e *entry.Entry, holds bool) {
 // addLease adds a lease. As with a renewed lease, its value contains the fence that the
 // holder knows, which is not the revision of the new entry.
 func (p *plan) addLease(s *rules.Slot, e *entry.Entry) {
-	value := s.Value
-	value.Fence = s.Fence
 	p.Leases++
-	p.leases = append(p.leases, lease{e.Key, value, s.Ends.Sub(epoch) - rules.Slack})
+	p.leases = append(p.leases, lease{e.Key, s.Rewritten(0), s.Ends.Sub(epoch) - rules.Slack})
 }
 
 // message returns the message that writes the lease at the time passed after the plan was

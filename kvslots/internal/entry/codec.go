@@ -40,8 +40,8 @@ func (c *codec) slot(v *SlotValue) {
 	c.hash(`"origin":"`, &v.Origin)
 	c.hash(`"request":"`, &v.Request)
 	c.span(`"asked_ms":`, &v.Asked)
-	c.number(`"answers":`, &v.Answers)
-	c.end(v.check() == nil && !v.Claimer.IsZero()) // encoding/json writes a claimer that is zero
+	c.flag(`"known":true`, &v.Known)
+	c.end(v.check() == nil && !v.Claimer.IsZero() && len(v.Answers) == 0) // encoding/json writes a claimer that is zero, and answers
 }
 
 func (c *codec) ticket(v *TicketValue) {

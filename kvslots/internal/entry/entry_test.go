@@ -220,7 +220,7 @@ func wantInLimits(t *testing.T, e Entry) {
 	if c := e.Config; c.Count < 0 || c.Count > MaxCount && !c.Named() || (!reflect.DeepEqual(c, ConfigValue{}) && c.Generation == 0) {
 		t.Fatalf("config: %+v", c)
 	}
-	if s := e.Slot; len(s.Label) > MaxLabel || s.TTL < 0 || s.TTL > Span(MaxSpan) || (s != (SlotValue{}) && (s.Lease.IsZero() || s.TTL == 0)) {
+	if s := e.Slot; len(s.Label) > MaxLabel || s.TTL < 0 || s.TTL > Span(MaxSpan) || (!reflect.DeepEqual(s, SlotValue{}) && (s.Lease.IsZero() || s.TTL == 0)) {
 		t.Fatalf("slot: %+v", s)
 	}
 	wantTerms(t, e.Config)

@@ -156,7 +156,23 @@ type SlotValue struct {
 	Origin     Hash   `json:"origin,omitzero"`    // of a lock that no session holds: the client's origin, for the cap per origin
 	Request    Hash   `json:"request,omitzero"`   // the request key for which the lease was granted; zero: none
 	Asked      Span   `json:"asked_ms,omitempty"` // with Request: the ttl of the claim, which TTL no longer is after a renewal
-	Answers    uint64 `json:"answers,omitempty"`  // how many answers beside one may have told a caller of the lease
+	Known      bool   `json:"known,omitempty"`    // a caller certainly knows of the lease
+
+	// Answers are those that may have told a caller of the lease, unless one certainly knows of it: each by
+	// the author of the write on which it depends. A claim does not name its own.
+	Answers []uint64 `json:"answers,omitempty"`
+}
+
+// maxAnswers bounds SlotValue.Answers. When more may have told a caller, one counts as told.
+const maxAnswers = 8
+
+// Tell adds an answer.
+func (v *SlotValue) Tell(author uint64) {
+	if v.Known = v.Known || len(v.Answers) == maxAnswers; v.Known {
+		v.Answers = nil
+	} else {
+		v.Answers = append(slices.Clip(v.Answers), author)
+	}
 }
 
 // TicketValue is the value of a ticket. The key names the ticket's author: the presence of the

@@ -66,7 +66,7 @@ func none(string) string { return "" }
 
 func wantNoValue(t testing.TB, e Entry) {
 	t.Helper()
-	if !reflect.DeepEqual(e.Config, ConfigValue{}) || e.Slot != (SlotValue{}) || e.Ticket != (TicketValue{}) || e.Session != (SessionValue{}) {
+	if !reflect.DeepEqual(e.Config, ConfigValue{}) || !reflect.DeepEqual(e.Slot, SlotValue{}) || e.Ticket != (TicketValue{}) || e.Session != (SessionValue{}) {
 		t.Errorf("a corrupt entry has a value: %+v", e)
 	}
 }

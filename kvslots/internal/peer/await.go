@@ -15,9 +15,6 @@ import (
 
 type awaited struct {
 	place uint64 // of the ticket that it found first; 0: none
-	mark  uint64 // the author of the write that told of its slot; 0: none
-	knew  bool   // a caller had been told of the slot before that
-	left  bool   // it has taken the ticket out of the line
 	why   error  // why it ends without a slot; nil while it waits
 }
 
@@ -39,13 +36,12 @@ func (b *borrow) attend() {
 		if t.Value.Spent {
 			b.why = ErrLeaseExpired
 		}
-		b.left = true
 		b.drop(t.Key, t.Revision)
-	case s != nil && (!s.Serves(t) || gone && !b.told(s)): // no caller was told of it
+	case s != nil && (!s.Serves(t) || gone && !s.Told()): // no caller was told of it
 		b.drop(rules.SlotKey(pool.ID, s.Position), s.Revision)
 	case s != nil && !gone:
 		b.resume(pool, s)
-	case t == nil && (gone || b.left):
+	case t == nil && (gone || b.why != nil && b.place != 0):
 		b.finish(Answer{Err: b.why})
 	case t == nil:
 		b.finish(Answer{Err: ErrNotEnqueued})
@@ -64,7 +60,7 @@ func (b *borrow) attend() {
 // found returns what has become of the Enqueue that the borrow waits for. The session may have
 // enqueued again since, or under other terms.
 func (b *borrow) found(pool *rules.Pool) (t *rules.Ticket, s *rules.Slot) {
-	t, s = b.p.view().EnqueuedIn(pool, b.session, b.mark)
+	t, s = b.p.view().EnqueuedIn(pool, b.session)
 	place := uint64(0)
 	switch {
 	case pool.Exists() && pool.Terms().Lock != b.terms.Lock && (s != nil || t == nil || !t.Value.Spent):
@@ -82,14 +78,6 @@ func (b *borrow) found(pool *rules.Pool) (t *rules.Ticket, s *rules.Slot) {
 	return t, s
 }
 
-// told reports whether a caller was told of a slot before the borrow has written it.
-func (b *borrow) told(s *rules.Slot) bool {
-	if s.Author != b.mark || b.mark == 0 {
-		b.knew = s.Told()
-	}
-	return b.knew
-}
-
 func (b *borrow) drop(key entry.Key, revision uint64) {
 	b.to(parting)
 	b.p.discard(key, revision, func(*write) { b.turn(parting) })
@@ -103,7 +91,7 @@ func (b *borrow) turn(from phase) {
 }
 
 // isGone reports whether the borrow ends for another reason than the end of its wait.
-func (b *borrow) isGone() bool { return len(b.callers) == 0 || b.why != nil && b.why != ErrNoSlot }
+func (b *borrow) isGone() bool { return b.why != nil && b.why != ErrNoSlot }
 
 // leavesLine has the session of an Await leave the line before its last caller, which waits no
 // longer, is answered. It reports whether the caller is answered later.
@@ -115,29 +103,13 @@ func (a *caller) leavesLine(why error) bool {
 	case b.why != nil, errors.Is(why, ErrPlaceKept): // it is about to be answered
 		return b.why != nil || b.phase == resuming
 	}
-	b.retire(why)
+	b.why = why
+	if b.pool.requests[b.request] == b { // no other call may share it
+		delete(b.pool.requests, b.request)
+	}
 	a.call.bound(b.p.now().Add(patience))
 	if b.turn(waiting); b.phase == arrived {
 		b.p.whenLive(b.attend)
 	}
 	return true
-}
-
-// undo answers the callers, and then undoes without them what the borrow has begun.
-func (b *borrow) undo(why error) {
-	callers := b.callers
-	b.callers = nil
-	b.retire(why)
-	for _, c := range callers {
-		c.end(Answer{Err: why}, 0)
-	}
-	b.turn(resuming)
-}
-
-// retire has no other call share the borrow any more, since it ends.
-func (b *borrow) retire(why error) {
-	b.why = cmp.Or(b.why, why)
-	if b.pool.requests[b.request] == b {
-		delete(b.pool.requests, b.request)
-	}
 }

@@ -137,10 +137,6 @@ func (b *borrow) finish(a Answer) {
 	if b.phase == done {
 		return
 	}
-	if b.awaits && a.Err != nil && (b.phase == resuming || b.phase == parting && b.why != nil) {
-		b.undo(a.Err)
-		return
-	}
 	was, place := b.phase, int32(0)
 	if a.Err == ErrNoSlot && !b.awaits {
 		place = b.rank()
@@ -170,7 +166,7 @@ func (b *borrow) share(a *Answer, callers []*caller) (inTime []*caller) {
 		}
 	}
 	if a.Grant.share(len(inTime)); len(inTime) == 0 {
-		b.p.giveBack(a.Grant.basis.key, a.Grant.Lease, func() {})
+		b.p.takeOff(a.Grant.basis.key, a.Grant.Sharers.answer, 0, func() {})
 	}
 	return inTime
 }

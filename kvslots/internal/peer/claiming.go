@@ -46,7 +46,7 @@ func (b *borrow) sendClaim(position int, generation uint64) {
 	w := b.pool.take(position, entry.SlotValue{
 		Lease: lease, Session: b.session, Ticket: b.ticket.place, Generation: generation, TTL: entry.Span(b.ttl), Label: b.label,
 		Owner: b.owner, Nonce: nonce, Unseen: b.enqueued(), Origin: b.origin, Request: b.request, Limit: b.terms.Asked(),
-	}, func(w *write) { b.claimSettled(w, lease) })
+	}, b.claimSettled)
 	b.claim = claim{number, w}
 	b.charge(w)
 }
@@ -62,7 +62,7 @@ func (b *borrow) nextLease() (n int, lease, nonce entry.Hash) {
 
 // claimSettled grants a claim that is good, and withdraws one that is void. The claim of a
 // borrow that has ended meanwhile is purged.
-func (b *borrow) claimSettled(w *write, lease entry.Hash) {
+func (b *borrow) claimSettled(w *write) {
 	current := b.phase == claiming && b.claim.write == w
 	s := b.pool.taken(w)
 	switch {
@@ -74,7 +74,7 @@ func (b *borrow) claimSettled(w *write, lease entry.Hash) {
 	case s == nil && current:
 		b.requeue()
 	case !current:
-		b.p.giveBack(w.key(), lease, b.leaveAfterClaim)
+		b.p.takeOff(w.key(), w.author(), 0, b.leaveAfterClaim)
 	case !s.Good():
 		b.pool.pauseVoid(b.voids)
 		b.voids++

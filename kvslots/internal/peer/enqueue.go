@@ -11,7 +11,7 @@ import (
 // enqueued before.
 func (p *pools) enqueue(c *call, r Enqueue) {
 	p.whenCurrent(c, func() {
-		t, s := p.view().EnqueuedIn(p.view().Pool(r.Pool), r.Session, 0)
+		t, s := p.view().EnqueuedIn(p.view().Pool(r.Pool), r.Session)
 		switch again := func() { p.enqueue(c, r) }; {
 		case !p.view().Alive(r.Session):
 			c.answer(Answer{Err: ErrSessionGone})

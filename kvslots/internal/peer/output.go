@@ -63,22 +63,20 @@ type Grant struct {
 
 // Sharers are the callers that one answer with a lease is for.
 type Sharers struct {
-	renewal bool // the caller knew of the lease before
-	left    *int // how many of them were told, or may be; nil: one
+	answer uint64 // see entry.SlotValue.Answers
+	left   *int   // how many of them were told, or may be; nil: one
 }
 
 // share says how many callers have the answer.
 func (g *Grant) share(callers int) { g.Resumed, g.Sharers.left = true, &callers }
 
-// renews says that the caller knew of the lease before.
-func (g *Grant) renews() { g.Sharers.renewal = true }
-
 // lose records that a caller is not told of the lease. It reports whether none was, or will be.
 func (s *Sharers) lose() bool {
-	if s.left != nil {
-		*s.left--
+	if s.left == nil {
+		return true
 	}
-	return !s.renewal && (s.left == nil || *s.left == 0)
+	*s.left--
+	return *s.left == 0
 }
 
 // grantBasis is the write that a Grant depends on.

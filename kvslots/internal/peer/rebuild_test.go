@@ -21,11 +21,11 @@ func grantedBeforeRebuild(t *testing.T, another bool) (h *harness, a peer.Answer
 	b := h.borrow(h.newPool(1), 0)
 	b.TTL = 10 * time.Second
 	a = h.must(b)
-	lease := b.Lease
-	if another {
-		lease = h.hash()
+	granted := h.stream[len(h.stream)-1]
+	slot = h.slot(b.Pool, a.Grant.Position, h.hash())
+	if !another {
+		slot.Slot.Lease, slot.Author = b.Lease, granted.Author
 	}
-	slot = h.slot(b.Pool, a.Grant.Position, lease)
 
 	h.loseStream()
 	return h, a, slot

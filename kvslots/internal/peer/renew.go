@@ -15,7 +15,9 @@ func (r *Renew) renew(p *leases, c *call) {
 			r.endLease(p, c, s, key)
 			return
 		}
-		p.putFor(c, p.value(key, s.Renewed(r.TTL), s.Revision, r.TTL), func(w *write) {
+		value := s.Rewritten(r.TTL)
+		value.Known, value.Answers = true, nil
+		p.putFor(c, p.value(key, value, s.Revision, r.TTL), func(w *write) {
 			r.renewed(p, c, key, w.revision(), sent)
 		}, func() { r.renew(p, c) })
 	}, func(err error) { c.answer(Answer{Err: err}) })
@@ -33,7 +35,6 @@ func (r *Renew) renewed(p *leases, c *call, key entry.Key, revision uint64, sent
 		return
 	}
 	if grant, ok := p.grantOf(s, r.TTL, sent); ok {
-		grant.renews()
 		c.answer(Answer{Grant: grant})
 	} else {
 		c.answer(Answer{Err: ErrUnavailable})

@@ -88,46 +88,51 @@ func (b *borrow) resume(pool *rules.Pool, s *rules.Slot) {
 		// Not less than any answer has promised, in whole milliseconds.
 		left := max((b.p.timeLeft(s) + time.Millisecond - 1).Truncate(time.Millisecond), time.Second)
 		if b.awaits { // the lease begins anew; a repeat has written what was left
-			b.told(s)
 			left = max(s.Value.Asked, s.Value.TTL).Duration()
 		}
-		value := s.Renewed(left)
-		if b.awaits && value.Unseen && value.Ticket != 0 { // an Enqueue was not told: this is the answer in its place
-			value.Answers--
-		}
+		value, untold := s.Rewritten(left), !s.Told()
 		value.Unseen = value.Unseen && !b.awaits
-		w := b.p.put(b.p.value(key, value, s.Revision, left), func(w *write) { b.resumed(w, value.Lease, value.Ticket, left, now) })
-		b.mark = w.author()
+		author := b.p.randomNumber()
+		value.Tell(author)
+		m := b.p.value(key, value, s.Revision, left)
+		m.Author = author
+		b.p.put(m, func(w *write) { b.resumed(w, value.Lease, untold, left, now) })
 	}
 }
 
-// resumed handles the outcome of the write. If no caller is answered, the answer counts no more; but an
-// Await of a slot that was claimed for a ticket takes that out of the line first: see attend.
-func (b *borrow) resumed(w *write, lease entry.Hash, place uint64, left time.Duration, sent Instant) {
+// resumed handles the outcome of the write. If no caller is answered, its answer is taken off.
+func (b *borrow) resumed(w *write, lease entry.Hash, untold bool, left time.Duration, sent Instant) {
 	resumes := b.phase == resuming // otherwise its callers have gone
 	s := b.p.view().Pool(b.pool.id).Slot(w.key().N)
-	shown := w.written() && s != nil && s.Revision == w.revision() && s.Live() && !b.isGone()
+	lives := w.written() && s != nil && s.Live() && s.Value.Lease == lease
+	shown := lives && s.Revision == w.revision()
 	switch {
-	case resumes && shown && b.grantResumed(s, left, sent):
+	case resumes && shown && !b.isGone() && b.grantResumed(s, untold, left, sent):
 		return
-	case w.refused() && resumes && !w.learnt():
+	case !w.refused():
+		b.p.takeOff(w.key(), w.author(), w.expected(), func() {})
+	case resumes && !w.learnt():
 		b.pool.pause(failurePause)
-	case !w.refused() && (!b.awaits || place == 0):
-		b.p.giveBackWritten(w, lease)
 	}
 	switch {
-	case resumes && (shown || w.unknown()):
+	case !resumes:
+	case b.isGone():
+		b.finish(Answer{Err: b.why})
+	case shown || w.unknown() || b.awaits && lives:
 		b.finish(Answer{Err: ErrUnavailable})
-	case resumes: // it has ended, or was renewed
+	default: // it has ended, or was renewed
+		if b.awaits && w.written() {
+			b.why = ErrLeaseExpired
+		}
 		b.backToQueue()
 	}
 }
 
-// grantResumed answers with the slot that the borrow has written. An Await of a slot that was claimed for
-// a ticket is the first call to be told of it. grantResumed returns false if it is too late to.
-func (b *borrow) grantResumed(s *rules.Slot, left time.Duration, sent Instant) bool {
+// grantResumed answers with the slot that the borrow has written. An Await of a slot of which no caller was told
+// is the first call to be told of it. grantResumed returns false if it is too late to.
+func (b *borrow) grantResumed(s *rules.Slot, untold bool, left time.Duration, sent Instant) bool {
 	g, ok := b.p.grantAgain(s, left, sent)
-	if b.awaits && !b.told(s) {
+	if b.awaits && untold {
 		g, ok = b.p.grantOf(s, left, sent)
 	}
 	if !ok {

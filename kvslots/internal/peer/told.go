@@ -32,7 +32,7 @@ func (p *leases) promiseAnew(a *Answer) bool {
 // takeBack is called when an answer does not reach its caller.
 func (p *leases) takeBack(a *Answer) {
 	if g := &a.Grant; a.Err == nil && g.basis.revision != 0 && g.Sharers.lose() {
-		p.giveBack(g.basis.key, g.Lease, func() {})
+		p.takeOff(g.basis.key, g.Sharers.answer, 0, func() {})
 	}
 }
 
@@ -40,65 +40,43 @@ func (p *leases) abandon(r Abandon) {
 	if r.Sharers.lose() {
 		p.whenLive(func() {
 			if s := p.view().Pool(r.Pool).Lease(r.Lease, 0); s != nil {
-				p.giveBack(rules.SlotKey(r.Pool, s.Position), r.Lease, func() {})
+				p.takeOff(rules.SlotKey(r.Pool, s.Position), r.Sharers.answer, 0, func() {})
 			}
 		})
 	}
 }
 
-// giveBack is for a write of a slot after which no caller was told of the lease. When the view is
-// live, and the slot has the lease, it is written again for one answer less, or purged if there was no
-// other.
-func (p *leases) giveBack(key entry.Key, lease entry.Hash, done func()) {
+// takeOff is for an answer that tells no caller of a lease. The slot is written again without it, or purged
+// if no other answer may have told one. If the write on which the answer depends may still be written, over
+// is the revision that it expects, and the slot is written again so that it will not be.
+func (p *leases) takeOff(key entry.Key, answer, over uint64, done func()) {
 	p.whenLive(func() {
+		s := p.view().Pool(key.Pool).Slot(key.N)
+		if s == nil || !s.Taken || !s.Tells(answer) && s.Revision > over {
+			done()
+			return
+		}
+		left := max(p.timeLeft(s), time.Second)
+		if s.Value.Unseen { // Await restarts the whole time
+			left = s.Value.TTL.Duration()
+		}
+		value := s.Rewritten(left)
+		value.Answers = without(value.Answers, answer)
 		again := func(w *write) {
+			again := func() { p.takeOff(key, answer, min(over, w.expected()), done) }
 			if w.learnt() || w.written() {
-				p.giveBack(key, lease, done)
+				again()
 			} else { // the view does not show yet what is in the way
-				p.after(nil, failurePause, func() { p.giveBack(key, lease, done) })
+				p.after(nil, failurePause, again)
 			}
 		}
-		switch s := p.view().Pool(key.Pool).Slot(key.N); {
-		case s == nil || !s.Taken || s.Value.Lease != lease:
-			done()
-		case s.Value.Answers == 0:
-			p.discard(key, s.Revision, again)
+		switch t := leftTicket(s); {
+		case !s.Tells(answer) || value.Known || len(value.Answers) > 0:
+			p.put(p.value(key, value, s.Revision, left), again)
+		case t != nil && t.Value.Enqueued(): // it would stand again
+			p.discard(t.Key, t.Revision, again)
 		default:
-			p.writeBack(s, again)
-			done()
-		}
-	})
-}
-
-// writeBack writes a slot for one answer less. If the view cannot show whether it was written, since the
-// slot was written again, it is not repeated: a caller may know of the lease.
-func (p *leases) writeBack(s *rules.Slot, again func(*write)) {
-	left := max(p.timeLeft(s), time.Second)
-	value, before := s.Renewed(left), s.Revision
-	value.Answers = s.Value.Answers - 1
-	p.put(p.value(rules.SlotKey(s.Pool.ID, s.Position), value, before, left), func(w *write) {
-		switch {
-		case w.refused():
-			again(w)
-		case w.unknown():
-			p.whenCurrent(nil, func() {
-				if s := p.view().Pool(w.key().Pool).Slot(w.key().N); s != nil && s.Revision == before {
-					again(w)
-				}
-			})
-		}
-	})
-}
-
-// giveBackWritten is giveBack after a write, if it was certainly written.
-func (p *leases) giveBackWritten(w *write, lease entry.Hash) {
-	if w.written() {
-		p.giveBack(w.key(), lease, func() {})
-		return
-	}
-	p.whenCurrent(nil, func() {
-		if s := p.view().Pool(w.key().Pool).Slot(w.key().N); s != nil && s.Taken && s.Author == w.author() {
-			p.giveBack(w.key(), lease, func() {})
+			p.discard(key, s.Revision, again)
 		}
 	})
 }
@@ -132,7 +110,7 @@ func (p *leases) grantAgain(s *rules.Slot, ttl time.Duration, sent Instant) (g G
 		return Grant{}, false
 	}
 	basis := grantBasis{key: rules.SlotKey(s.Pool.ID, s.Position), revision: s.Revision, lease: s.Value.Lease, ttl: ttl, sent: sent, resumed: true}
-	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: p.now(), Lease: s.Value.Lease, Nonce: s.Value.Nonce, Resumed: true, basis: basis}, true
+	return Grant{Position: s.Position, Fence: s.Fence, TTL: left, At: p.now(), Lease: s.Value.Lease, Nonce: s.Value.Nonce, Resumed: true, Sharers: Sharers{answer: s.Author}, basis: basis}, true
 }
 
 // remainingTTL returns how much of ttl an answer may still promise when it is late by

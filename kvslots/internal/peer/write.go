@@ -75,6 +75,15 @@ func (w *write) ended() bool      { return w.outcome.ended }
 func (w *write) shownLive() bool  { return w.outcome.live }
 func (w *write) revision() uint64 { return w.outcome.revision }
 
+// expected returns the revision that the message expects; 0 if the view was built anew since, in which it means
+// nothing.
+func (w *write) expected() uint64 {
+	if w.decidedIn != w.p.view() {
+		return 0
+	}
+	return w.msg.Revision
+}
+
 func (w *write) key() entry.Key    { return w.msg.Key }
 func (w *write) author() uint64    { return w.msg.Author }
 func (w *write) sentAt() Instant   { return w.begun }

@@ -14,16 +14,15 @@ func EnqueuedKey(pool, session entry.Hash) entry.Key {
 }
 
 // EnqueuedIn returns what there is of a session's Enqueue in a pool: its ticket, and its slot if a
-// peer has claimed one and the session has not called Await since, or author has written it for that call.
-// Either may be nil.
-func (v *View) EnqueuedIn(pool *Pool, session entry.Hash, author uint64) (t *Ticket, s *Slot) {
+// peer has claimed one and the session has not called Await since. Either may be nil.
+func (v *View) EnqueuedIn(pool *Pool, session entry.Hash) (t *Ticket, s *Slot) {
 	of := v.Session(session)
 	if pool == nil || of == nil {
 		return nil, nil
 	}
 	for _, slot := range of.Slots {
 		// A claim without a ticket is of a later Enqueue than a void one that names a ticket.
-		if slot.Pool == pool && slot.Live() && (slot.Value.Unseen || author != 0 && slot.Author == author) && (s == nil || slot.Value.Ticket == 0) {
+		if slot.Pool == pool && slot.Live() && slot.Value.Unseen && (s == nil || slot.Value.Ticket == 0) {
 			s = slot
 		}
 	}

@@ -71,7 +71,7 @@ func TestEnqueuedAgainBesideVoidClaim(t *testing.T) {
 				}
 				v.BecomeLive()
 			}
-			queued, s := v.EnqueuedIn(v.Pool(poolID(1)), id, 0)
+			queued, s := v.EnqueuedIn(v.Pool(poolID(1)), id)
 			if (queued != nil) != (c.next == ticket) || queued != nil && queued.Place != place {
 				t.Errorf("ticket %+v, want that of place %d", queued, place)
 			}

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -48,17 +49,30 @@ func (s *Slot) Label() string {
 	return s.Value.Label
 }
 
-// Renewed returns the value that a peer writes to a lease's slot for one more answer with the lease.
-func (s *Slot) Renewed(ttl time.Duration) entry.SlotValue {
+// Rewritten returns the value that a peer writes to a lease's slot again.
+func (s *Slot) Rewritten(ttl time.Duration) entry.SlotValue {
 	value := s.Value
-	value.TTL, value.Fence = entry.Span(ttl), s.Fence
-	value.Answers++
+	value.TTL, value.Fence, value.Answers = entry.Span(ttl), s.Fence, s.answers()
 	return value
 }
 
-// Told reports whether a caller was told of a slot that was claimed for an Enqueue: by the answer to
-// that, or to a repeat of it.
-func (s *Slot) Told() bool { return s.Value.Ticket == 0 || s.Value.Answers > 0 }
+// answers returns SlotValue.Answers, with that of the slot's claim. A claim for an enqueued ticket has none.
+func (s *Slot) answers() []uint64 {
+	switch {
+	case s.Value.Fence != 0:
+		return s.Value.Answers
+	case s.Value.Unseen && s.Value.Ticket != 0:
+		return nil
+	}
+	return []uint64{s.Author}
+}
+
+// Told reports whether a caller may have been told of the lease. None was of a slot that was claimed for
+// an enqueued ticket.
+func (s *Slot) Told() bool { return s.Value.Known || len(s.answers()) > 0 }
+
+// Tells reports whether an answer is one of those that may have told a caller.
+func (s *Slot) Tells(answer uint64) bool { return slices.Contains(s.answers(), answer) }
 
 // Ended reports whether the lease's ttl is over. The other peers end a lease Slack later, but none
 // grants it any more to a session that has not been told of it.

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -131,7 +132,7 @@ func (h *history) checkUse(p *rules.Pool, c entry.ConfigValue, used bool) int {
 func (h *history) checkSlots(p *rules.Pool) {
 	p.Slots(func(s *rules.Slot) bool {
 		e := h.naive.last[rules.SlotKey(p.ID, s.Position)]
-		if s.Value != e.Slot || s.Live() != h.naive.lives(e) || s.Orphaned() == s.Live() {
+		if !reflect.DeepEqual(s.Value, e.Slot) || s.Live() != h.naive.lives(e) || s.Orphaned() == s.Live() {
 			h.t.Fatalf("slot %d: %+v; want %+v", s.Position, s, e)
 		}
 		want, excluded := h.naive.good(e), h.naive.excluded[e.Revision]

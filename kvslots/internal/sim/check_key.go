@@ -17,7 +17,7 @@ type requestKey struct {
 	began  Instant         // when the first call did
 	told   []uint64        // the fences of the leases that callers were told of
 	asked  []time.Duration // the different ttls
-	until  Instant         // when the time of its lease is over, as the stream has it
+	ends   []Instant       // when the time of its lease is over, as each write of the slot has it
 }
 
 func (k *checker) beginKey(c *call) {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
@@ -36,6 +37,7 @@ func (k *checker) mayBeTooShort(c *call) bool {
 	if c.target.ttl < time.Second+late {
 		return true
 	}
-	key := c.facts.key
-	return key != nil && key.until >= c.start && key.until < c.end.Add(time.Second+late)
+	return c.facts.key != nil && slices.ContainsFunc(c.facts.key.ends, func(at Instant) bool {
+		return at >= c.start && at < c.end.Add(time.Second+late)
+	})
 }

@@ -235,7 +235,7 @@ func (t *truth) slot(p *poolTruth, e *entry.Entry) {
 			t.renewals[claimKey{e.Key, e.Slot.Fence}] = t.s.now
 		}
 		if key := t.s.check.keys[e.Slot.Request]; key != nil {
-			key.until = t.s.now.Add(e.Slot.TTL.Duration())
+			key.ends = append(key.ends, t.s.now.Add(e.Slot.TTL.Duration()))
 		}
 		p.setSlot(e)
 	}

@@ -83,9 +83,7 @@ func TestDrainGivesWorkUp(t *testing.T) {
 	g := New(Config{Store: storeState{}, Dialects: []Dialect{f}, Finishers: []Finisher{f}, Logger: logtest.Logger()})
 	g.cfg.ShutdownTimeout = 50 * time.Millisecond
 	addr, served := serve(t, g)
-	conn, err := net.Dial("tcp", addr)
-	kvslotstest.Must(t, err)
-	defer conn.Close()
+	conn := dial(t, addr)
 	io.WriteString(conn, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-f.entered
 	if err := errors.Join(g.Drain(t.Context()), <-served); err != nil {
@@ -105,13 +103,11 @@ func TestDrainNamesWhatItCuts(t *testing.T) {
 	g := New(Config{Store: storeState{}, Dialects: []Dialect{f}, Logger: logtest.Logger()})
 	g.cfg.ShutdownTimeout = 50 * time.Millisecond
 	addr, served := serve(t, g)
-	conn, err := net.Dial("tcp", addr)
-	kvslotstest.Must(t, err)
-	defer conn.Close()
+	conn := dial(t, addr)
 	defer close(f.gaveUp)
 	io.WriteString(conn, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-f.entered
-	err = errors.Join(g.Drain(t.Context()), <-served)
+	err := errors.Join(g.Drain(t.Context()), <-served)
 	if err == nil || !strings.Contains(err.Error(), "requests were cut short") || errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -121,9 +117,7 @@ func TestDrainNamesWhatItCuts(t *testing.T) {
 func TestDrainAnswersWhatHasConnected(t *testing.T) {
 	g, _ := newTestGateway(storeState{})
 	addr, served := serve(t, g)
-	conn, err := net.Dial("tcp", addr)
-	kvslotstest.Must(t, err)
-	defer conn.Close()
+	conn := dial(t, addr)
 	for g.connections.busy.Load() == 0 {
 		time.Sleep(time.Millisecond)
 	}
@@ -189,9 +183,7 @@ func TestDrainAnswersWhatIsBeingAccepted(t *testing.T) {
 func TestDrainAsksClientsToLeave(t *testing.T) {
 	g, _ := newTestGateway(storeState{})
 	addr, served := serve(t, g)
-	conn, err := net.Dial("tcp", addr)
-	kvslotstest.Must(t, err)
-	defer conn.Close()
+	conn := dial(t, addr)
 	answers := bufio.NewReader(conn)
 	ask := func() *http.Response {
 		t.Helper()

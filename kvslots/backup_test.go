@@ -16,7 +16,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/backup"
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
-	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func mustBackup(t testing.TB, nc *nats.Conn) []byte {
@@ -261,9 +260,7 @@ func storedSlots(t testing.TB, nc *nats.Conn) (slots []fetched) {
 // The same on a cluster with a replicated bucket.
 func TestRestoreReplicated(t *testing.T) {
 	cluster := natstest.StartCluster(t)
-	s, err := Open(t.Context(), cluster.Connect(), Config{Logger: logtest.Logger(), Replicas: 3})
-	natstest.Must(t, err)
-	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	s := openPeer(t, cluster.Connect(), Config{Replicas: 3})
 	f := fillBucket(t, s)
 	file := mustBackup(t, cluster.Connect())
 	mustRestore(t, cluster.Connect(), file, backup.Options{Replace: true})

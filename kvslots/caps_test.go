@@ -1,20 +1,16 @@
 package kvslots
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
-	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // The caps count what sessions hold and wait for, not their attempts.
 func TestCapsLetPass(t *testing.T) {
 	srv := natstest.Start(t, "")
-	s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), MaxLocks: 1, MaxWaiters: 1, MaxSessionsPerOrigin: 1})
-	natstest.Must(t, err)
-	defer func() { _ = s.Close(context.Background()) }()
+	s := openPeer(t, srv.Connect(), Config{MaxLocks: 1, MaxWaiters: 1, MaxSessionsPerOrigin: 1})
 	var sessions []string
 	for range 4 { // of no origin
 		sessions = append(sessions, newSession(t, s, time.Minute))
@@ -28,7 +24,7 @@ func TestCapsLetPass(t *testing.T) {
 	// sessions that share a name.
 	one := mustHold(t, s, sessions[0], Semaphore("k", 2))
 	mustHold(t, s, sessions[1], Semaphore("k", 2))
-	_, err = s.Acquire(t.Context(), sessions[2], Semaphore("k", 2), WithTTL(time.Minute), WithWait(0))
+	_, err := s.Acquire(t.Context(), sessions[2], Semaphore("k", 2), WithTTL(time.Minute), WithWait(0))
 	wantErr(t, err, ErrNoSlot)
 	if _, acquired, err := s.Enqueue(t.Context(), sessions[2], Semaphore("k", 2), WithTTL(time.Minute)); acquired || err != nil {
 		t.Fatal(acquired, err)

@@ -212,9 +212,7 @@ func TestOriginsOfBuckets(t *testing.T) {
 	var hashes []entry.Hash
 	srv := natstest.Start(t, "")
 	for _, srv := range []*natstest.Server{srv, srv, natstest.Start(t, "")} {
-		s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger()})
-		natstest.Must(t, err)
-		t.Cleanup(func() { _ = s.Close(context.Background()) })
+		s := openPeer(t, srv.Connect(), Config{})
 		hashes = append(hashes, s.originHash("198.51.100.1"))
 	}
 	if hashes[0] != hashes[1] || hashes[0] == hashes[2] || hashes[0] == entry.HashOf(entry.OfOrigin, "198.51.100.1") {

@@ -195,9 +195,7 @@ func TestFault21FollowerKilled(t *testing.T) {
 
 func followerKilled(t *testing.T) {
 	cluster := natstest.StartCluster(t)
-	first, err := Open(t.Context(), cluster.Connect(), Config{Logger: logtest.Logger(), Replicas: 3})
-	natstest.Must(t, err)
-	t.Cleanup(func() { _ = first.Close(context.Background()) })
+	openPeer(t, cluster.Connect(), Config{Replicas: 3})
 	leader := cluster.StreamLeader(bucket.StreamName)
 	g := openGateway(t, leader.ClientURL(), Config{})
 	pool := newPool(t, g.Store, 100)

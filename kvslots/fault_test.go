@@ -64,9 +64,7 @@ func TestServerRestarts(t *testing.T) {
 		nc, err := nats.Connect(srv.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 		natstest.Must(t, err)
 		defer nc.Close()
-		s, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
-		natstest.Must(t, err)
-		defer func() { _ = s.Close(context.Background()) }()
+		s := openPeer(t, nc, Config{})
 		stores = append(stores, s)
 	}
 	pool := newPool(t, stores[0], 5)
@@ -142,9 +140,7 @@ func TestForeignEntries(t *testing.T) {
 	srv := natstest.Start(t, "")
 	var log logtest.Log
 	nc := srv.Connect()
-	s, err := Open(t.Context(), nc, Config{Logger: log.Logger()})
-	natstest.Must(t, err)
-	defer func() { _ = s.Close(context.Background()) }()
+	s := openPeer(t, nc, Config{Logger: log.Logger()})
 	pool := newPool(t, s, 2)
 	js := natstest.JetStream(t, nc)
 	for _, key := range []string{
@@ -222,9 +218,7 @@ func TestSole(t *testing.T) {
 		return err == nil && state.Waiting == 5
 	})
 	nc.Close() // the peer is dead for all others
-	again, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), Sole: true})
-	natstest.Must(t, err)
-	defer func() { _ = again.Close(context.Background()) }()
+	again := openPeer(t, srv.Connect(), Config{Sole: true})
 	eventually(t, "the line is empty", func() bool {
 		state, err := again.Inspect(t.Context(), pool)
 		return err == nil && state == State{Count: 1, InUse: 1}

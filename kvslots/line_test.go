@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
-	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 func containsText(err error, text string) bool {
@@ -60,9 +59,7 @@ func TestStalledPeer(t *testing.T) {
 	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 2)
 	nc := srv.Connect()
-	gone, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
-	natstest.Must(t, err)
-	defer func() { _ = gone.Close(context.Background()) }()
+	gone := openPeer(t, nc, Config{})
 	pool := newPool(t, peers[0], 1)
 	l := mustBorrow(t, peers[0], pool)
 	dead := make(chan error, 50)

@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
-	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // A watcher that comes to a Store which cannot read the bucket waits for it; it does not start over at
@@ -24,9 +23,7 @@ func TestWatchAtAPausedLink(t *testing.T) {
 	nc, err := nats.Connect(srv.ClientURL(), nats.SetCustomDialer(path))
 	natstest.Must(t, err)
 	t.Cleanup(nc.Close)
-	behind, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
-	natstest.Must(t, err)
-	t.Cleanup(func() { _ = behind.Close(context.Background()) })
+	behind := openPeer(t, nc, Config{})
 	kept := behind.Watch(0)
 	defer kept.Close()
 	nextEvents(t, kept)

@@ -1,7 +1,6 @@
 package kvslots
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -10,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
-	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // One peer never exceeds the cap, however many calls register at once. It may refuse a
@@ -18,9 +16,7 @@ import (
 func TestMaxPoolsAtOnce(t *testing.T) {
 	t.Parallel()
 	const most, callers = 20, 200
-	s, err := Open(t.Context(), natstest.Start(t, "").Connect(), Config{Logger: logtest.Logger(), MaxPools: most})
-	natstest.Must(t, err)
-	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	s := openPeer(t, natstest.Start(t, "").Connect(), Config{MaxPools: most})
 	var registered atomic.Int32
 	var running sync.WaitGroup
 	for range callers {

@@ -8,7 +8,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
-	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // mortal opens a peer with a connection of its own. Closing the connection kills the
@@ -16,9 +15,7 @@ import (
 func mortal(t *testing.T, srv *natstest.Server) (*Store, *nats.Conn) {
 	t.Helper()
 	nc := srv.Connect()
-	s, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
-	natstest.Must(t, err)
-	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	s := openPeer(t, nc, Config{})
 	return s, nc
 }
 

@@ -1,13 +1,11 @@
 package kvslots
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/natstest"
-	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // Of several peers one unregisters an idle pool. A pool with a lease stays.
@@ -16,9 +14,7 @@ func TestPoolIdle(t *testing.T) {
 	srv := natstest.Start(t, "")
 	var peers []*Store
 	for range 3 {
-		s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger(), PoolIdle: time.Second})
-		natstest.Must(t, err)
-		t.Cleanup(func() { _ = s.Close(context.Background()) })
+		s := openPeer(t, srv.Connect(), Config{PoolIdle: time.Second})
 		peers = append(peers, s)
 	}
 	idle, lent := newPool(t, peers[0], 1), newPool(t, peers[1], 1)

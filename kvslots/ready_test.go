@@ -173,9 +173,7 @@ func acks(t *testing.T, srv *natstest.Server, answers string) string {
 // openAs opens a store on a connection.
 func openAs(t *testing.T, nc *nats.Conn) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), nc, Config{Logger: logtest.Logger()})
-	natstest.Must(t, err)
-	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	s := openPeer(t, nc, Config{})
 	return s
 }
 

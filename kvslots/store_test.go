@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/internal/bucket"
@@ -21,12 +22,21 @@ func openPeers(t testing.TB, srv *natstest.Server, n int) []*Store {
 	t.Helper()
 	var stores []*Store
 	for range n {
-		s, err := Open(t.Context(), srv.Connect(), Config{Logger: logtest.Logger()})
-		natstest.Must(t, err)
-		t.Cleanup(func() { _ = s.Close(context.Background()) })
-		stores = append(stores, s)
+		stores = append(stores, openPeer(t, srv.Connect(), Config{}))
 	}
 	return stores
+}
+
+// openPeer opens a peer on a connection. It is closed with the test.
+func openPeer(t testing.TB, nc *nats.Conn, cfg Config) *Store {
+	t.Helper()
+	if cfg.Logger == nil {
+		cfg.Logger = logtest.Logger()
+	}
+	s, err := Open(t.Context(), nc, cfg)
+	natstest.Must(t, err)
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
 }
 
 // together runs n tests concurrently.

@@ -132,7 +132,7 @@ func (f filled) check(t testing.TB, s *Store) {
 	if _, err := s.Acquire(t.Context(), f.idle, f.lock, WithTTL(time.Minute), WithWait(0)); !errors.Is(err, ErrNoSlot) {
 		t.Errorf("the lock is held: %v", err)
 	}
-	if _, err := s.Extend(t.Context(), f.session, f.lock, f.grant.Token, time.Minute); err != nil {
+	if _, err := s.RenewGrant(t.Context(), f.session, f.lock, f.grant.Token, time.Minute); err != nil {
 		t.Errorf("extend: %v", err)
 	}
 	if err := s.Release(t.Context(), f.session, f.lock, f.grant.Token); err != nil {

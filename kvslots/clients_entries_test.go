@@ -194,7 +194,7 @@ func served(t *testing.T, s *Store, origin string) (end func()) {
 		t.Helper()
 		_, err := s.Renew(ctx, pool, lease.ID(), time.Minute)
 		must(err)
-		_, err = s.Extend(ctx, id, Lock(name), grant.Token, time.Minute)
+		_, err = s.RenewGrant(ctx, id, Lock(name), grant.Token, time.Minute)
 		must(err)
 		must(s.Release(ctx, id, Lock(name), grant.Token))
 		_, err = s.UnlockOwned(ctx, owned)

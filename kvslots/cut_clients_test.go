@@ -189,7 +189,7 @@ func (s *cutSoak) lock(store *cutStore, session string, r *rand.Rand) error {
 	other := s.stores[r.IntN(len(s.stores))]
 	if r.IntN(4) == 0 {
 		began := time.Now()
-		remaining, err := other.Extend(s.t.Context(), session, Lock(name), g.Token, 20*time.Second)
+		remaining, err := other.RenewGrant(s.t.Context(), session, Lock(name), g.Token, 20*time.Second)
 		if now := time.Now(); s.count("extend", began, 0, err) {
 			s.ledger.Renewed(lease, began.Add(remaining))
 		} else if !errors.Is(err, ErrUnavailable) && now.Before(lease.Ends) {

@@ -18,7 +18,7 @@ var (
 	// caller's turn did not come within the given wait.
 	ErrNoSlot = peer.ErrNoSlot
 
-	// ErrNotHeld is returned by Renew, Release and Extend when the lease is
+	// ErrNotHeld is returned by Renew, Release and RenewGrant when the lease is
 	// unknown, was returned, or has ended, and by ReleaseOwned and
 	// ForceRelease when no owner holds the lock.
 	ErrNotHeld = peer.ErrNotHeld

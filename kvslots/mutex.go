@@ -133,7 +133,7 @@ func (m *Mutex) acquire(ctx context.Context, wait time.Duration, key Option) err
 
 func (m *Mutex) extend(ctx context.Context, h *hold) error {
 	sent := clock.Now()
-	left, err := h.in.at.Extend(ctx, h.in.id, m.on, h.grant.Token, min(m.ttl, h.in.idle))
+	left, err := h.in.at.RenewGrant(ctx, h.in.id, m.on, h.grant.Token, min(m.ttl, h.in.idle))
 	if err != nil {
 		h.failed(err)
 		return err

@@ -23,7 +23,7 @@ type Service interface {
 	Enqueue(ctx context.Context, session string, r Resource, opts ...Option) (g Grant, acquired bool, err error)
 	Wait(ctx context.Context, session string, r Resource, wait time.Duration) (Grant, error)
 	Release(ctx context.Context, session string, r Resource, token string) error
-	Extend(ctx context.Context, session string, r Resource, token string, ttl time.Duration) (remaining time.Duration, err error)
+	RenewGrant(ctx context.Context, session string, r Resource, token string, ttl time.Duration) (remaining time.Duration, err error)
 }
 
 // Operator is what an operator can do with pools, and with locks and semaphores: see who holds them and who

@@ -67,9 +67,9 @@ func (s *Store) EndSession(_ context.Context, session string) error {
 	return err
 }
 
-// Acquire takes a lock, or a slot of a semaphore, for a session under a lease, which Extend renews: see WithTTL. If none is
-// free, or other callers wait already, the session waits in line for up to Config.MaxWait, or WithWait. Longer times are
-// clamped to the maxima of the Config.
+// Acquire takes a lock, or a slot of a semaphore, for a session under a lease, which RenewGrant renews: see
+// WithTTL. If none is free, or other callers wait already, the session waits in line for up to Config.MaxWait, or
+// WithWait. Longer times are clamped to the maxima of the Config.
 //
 // The errors are ErrNoSlot, ErrSessionGone, ErrLimitMismatch, ErrMaxLocks,
 // ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrMaxTombstones, ErrKeyReused,
@@ -200,13 +200,13 @@ func (s *Store) AbandonGrant(_ context.Context, session string, r Resource, g Gr
 	return err
 }
 
-// Extend sets the end of a lease to ttl from now, and returns the remaining time. ttl must
+// RenewGrant sets the end of a lease to ttl from now, and returns the remaining time. ttl must
 // be at least a second, and is clamped like Acquire's. The token stays the same. It may be
 // that of another session's lease, and session may be "".
 //
 // The errors are those of Release, and context.Cause(ctx). After ErrUnavailable the
-// lease may or may not have been extended; the call may be repeated.
-func (s *Store) Extend(ctx context.Context, session string, r Resource, token string, ttl time.Duration) (remaining time.Duration, err error) {
+// lease may or may not have been renewed; the call may be repeated.
+func (s *Store) RenewGrant(ctx context.Context, session string, r Resource, token string, ttl time.Duration) (remaining time.Duration, err error) {
 	if err := CheckTimes(ttl, 0); err != nil {
 		return 0, err
 	}

@@ -54,14 +54,14 @@ func TestTokenWithoutASession(t *testing.T) {
 	ctx, lock := t.Context(), Lock("deploy")
 	g, err := peers[0].Acquire(ctx, newSession(t, peers[0], time.Minute), lock, WithTTL(time.Minute), WithWait(0))
 	natstest.Must(t, err)
-	if left, err := peers[1].Extend(ctx, "", lock, g.Token, 30*time.Second); err != nil || left != 30*time.Second {
+	if left, err := peers[1].RenewGrant(ctx, "", lock, g.Token, 30*time.Second); err != nil || left != 30*time.Second {
 		t.Fatal(left, err)
 	}
 	wantErr(t, peers[1].Release(ctx, "", Semaphore("deploy", 1), g.Token), ErrNotHeld)
 	wantErr(t, peers[1].Release(ctx, "", Lock("other"), g.Token), ErrNotHeld)
 	natstest.Must(t, peers[1].Release(ctx, "", lock, g.Token))
 	wantErr(t, peers[0].Release(ctx, "", lock, g.Token), ErrNotHeld)
-	_, err = peers[0].Extend(ctx, "", lock, g.Token, time.Minute)
+	_, err = peers[0].RenewGrant(ctx, "", lock, g.Token, time.Minute)
 	wantErr(t, err, ErrNotHeld)
 	_, err = peers[0].Acquire(ctx, "", lock, WithTTL(time.Minute), WithWait(0))
 	wantErr(t, err, ErrSessionGone)

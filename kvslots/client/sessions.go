@@ -140,8 +140,8 @@ func (c *Client) Release(ctx context.Context, session string, r kvslots.Resource
 	return c.giveUp(ctx, wire.ResourceRoute(r.Kind, subjects.Release), wire.Request{Session: session, Key: r.Key, Token: token})
 }
 
-// Extend is like Store.Extend.
-func (c *Client) Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (remaining time.Duration, err error) {
+// RenewGrant is like Store.RenewGrant.
+func (c *Client) RenewGrant(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (remaining time.Duration, err error) {
 	if err := cmp.Or(kvslots.CheckTimes(ttl, 0), r.Check(false)); err != nil {
 		return 0, err
 	}

@@ -64,7 +64,7 @@ func testSessions(t *testing.T, c *client.Client, r kvslots.Resource) {
 	if _, _, err := c.Enqueue(ctx, two, r, kvslots.WithTTL(time.Minute)); !errors.Is(err, kvslots.ErrAlreadyEnqueued) {
 		t.Fatal(err)
 	}
-	if left, err := c.Extend(ctx, one, r, g.Token, time.Minute); err != nil || left != time.Minute {
+	if left, err := c.RenewGrant(ctx, one, r, g.Token, time.Minute); err != nil || left != time.Minute {
 		t.Fatal(left, err)
 	}
 	kvslotstest.Must(t, c.Release(ctx, one, r, g.Token))

@@ -102,7 +102,7 @@ func (f Failing) Wait(context.Context, string, kvslots.Resource, time.Duration) 
 
 func (f Failing) Release(context.Context, string, kvslots.Resource, string) error { return f.Err }
 
-func (f Failing) Extend(context.Context, string, kvslots.Resource, string, time.Duration) (time.Duration, error) {
+func (f Failing) RenewGrant(context.Context, string, kvslots.Resource, string, time.Duration) (time.Duration, error) {
 	return 0, f.Err
 }
 

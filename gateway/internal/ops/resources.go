@@ -26,7 +26,7 @@ func ofKind(kind kvslots.Kind) []*Operation {
 		named(subjects.Enqueue, Operation{Grants: true, perform: enqueue}),
 		named(subjects.Wait, Operation{Grants: true, leavesLine: true, perform: wait}),
 		named(subjects.Release, Operation{perform: release}),
-		named(subjects.Renew, Operation{perform: extend}),
+		named(subjects.Renew, Operation{perform: renewGrant}),
 	}
 }
 
@@ -97,8 +97,8 @@ func release(ctx context.Context, s *Service, call *Call) error {
 	return s.Sessions.Release(ctx, call.Session, call.Resource(), call.Token)
 }
 
-func extend(ctx context.Context, s *Service, call *Call) error {
-	left, err := s.Sessions.Extend(ctx, call.Session, call.Resource(), call.Token, s.leaseTTL(call))
+func renewGrant(ctx context.Context, s *Service, call *Call) error {
+	left, err := s.Sessions.RenewGrant(ctx, call.Session, call.Resource(), call.Token, s.leaseTTL(call))
 	call.Answer, call.outcome = wire.NewRenewed(left), outcomeRenewed
 	return err
 }

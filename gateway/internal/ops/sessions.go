@@ -22,7 +22,7 @@ type Sessions interface {
 	Wait(ctx context.Context, session string, r kvslots.Resource, wait time.Duration) (kvslots.Grant, error)
 	AbandonGrant(ctx context.Context, session string, r kvslots.Resource, g kvslots.Grant) error
 	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
-	Extend(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (time.Duration, error)
+	RenewGrant(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (time.Duration, error)
 	Follower() kvslots.Follower
 	StatsPage(ctx context.Context, page kvslots.PoolPage) (kvslots.Stats, error)
 }

@@ -55,10 +55,9 @@ func benchCommand(env settings.Environment) *cobra.Command {
 	flags.StringSliceVar(&cfg.Syncs, "sync", nil, "measure only these sync modes: "+strings.Join(bench.SyncNames(), ", "))
 	flags.IntSliceVar(&cfg.Clients, "clients", nil, "numbers of operations in flight of the workload pairs (default 1,8,64,512)")
 	flags.Var(settings.Decimal(&cfg.Rate, 1, 1e6), "rate", "arrivals per second of the workload arrivals; 0 means 1000")
-	cfg.Duration, cfg.Repetitions, cfg.Scale = bench.DefaultDuration, bench.DefaultRepetitions, 1
-	flags.Var(settings.Duration(&cfg.Duration, 10*time.Millisecond, time.Hour), "duration", "duration of each repetition")
-	flags.Var(settings.Number(&cfg.Repetitions, 1, 100), "repetitions", "number of repetitions of each case, in turn with other cases")
-	flags.Var(settings.Number(&cfg.Scale, 1, 1_000_000), "scale", "divide the numbers of pools, waiters, slots and clients by this, except those of the workload pairs, for a short run")
+	flags.Var(settings.Duration(&cfg.Duration, bench.DefaultDuration, 10*time.Millisecond, time.Hour), "duration", "duration of each repetition")
+	flags.Var(settings.Number(&cfg.Repetitions, bench.DefaultRepetitions, 1, 100), "repetitions", "number of repetitions of each case, in turn with other cases")
+	flags.Var(settings.Number(&cfg.Scale, 1, 1, 1_000_000), "scale", "divide the numbers of pools, waiters, slots and clients by this, except those of the workload pairs, for a short run")
 	flags.StringVar(&dir, "dir", "", "directory of the servers' data; by default the directory for temporary files")
 	flags.BoolVar(&asJSON, "json", false, "print the report as JSON instead of the table")
 	return command

@@ -13,20 +13,22 @@ import (
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 )
 
+// defaultTTL is that of a slot.
+const defaultTTL = 30 * time.Second
+
 type leaseTerms struct {
 	ttl, wait time.Duration
 	label     string // see kvslots.WithLabel
 }
 
-func (t *leaseTerms) addFlags(flags *pflag.FlagSet) {
-	t.addTTL(flags)
-	flags.VarP(settings.Wait(&t.wait), "wait", "w", "how long to wait for a slot; 0 does not wait")
+func (t *leaseTerms) addFlags(flags *pflag.FlagSet, ttl, wait time.Duration) {
+	t.addTTL(flags, ttl)
+	flags.VarP(settings.Wait(&t.wait, wait), "wait", "w", "how long to wait for a slot; 0 does not wait")
 	t.addLabel(flags)
 }
 
-func (t *leaseTerms) addTTL(flags *pflag.FlagSet) {
-	t.ttl = 30 * time.Second
-	flags.Var(settings.Seconds(&t.ttl, time.Second, settings.MaxDuration), "ttl", "how long the lease lasts; the gateway may grant less")
+func (t *leaseTerms) addTTL(flags *pflag.FlagSet, ttl time.Duration) {
+	flags.Var(settings.Seconds(&t.ttl, ttl, time.Second, settings.MaxDuration), "ttl", "how long the lease lasts; the gateway may grant less")
 }
 
 const borrowHelp = `Borrow the lowest free slot, and print its lease as assignments for a shell:
@@ -44,7 +46,8 @@ The exit code is 75 if no slot was free in time; the error says which place in l
 func borrowCommand(env settings.Environment) *cobra.Command {
 	var t leaseTerms
 	command := newPoolCommand(env, "borrow [<pool>] [--ttl 30s] [--wait 5s]", "Borrow a slot", borrowHelp,
-		arguments("[<pool>]"), t.addFlags,
+		arguments("[<pool>]"),
+		func(flags *pflag.FlagSet) { t.addFlags(flags, defaultTTL, 0) },
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			if err := checkText("label", t.label); err != nil {
 				return err

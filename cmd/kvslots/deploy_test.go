@@ -54,8 +54,8 @@ func loadServe(t *testing.T, args []string, env settings.Environment) *settings.
 		env = maps.Clone(env)
 		env[variable] = writeFile(t, "token", secretToken)
 	}
-	s, command := settings.DefaultServe(), &cobra.Command{Use: "serve"}
-	s.AddFlags(command.Flags())
+	command := &cobra.Command{Use: "serve"}
+	s := settings.NewServe(command.Flags())
 	err := command.ParseFlags(args)
 	if err == nil {
 		err = settings.Load(command, env, s)
@@ -74,7 +74,7 @@ var notSettings = []string{"KVSLOTS_IMAGE"}
 func TestDeployedVariables(t *testing.T) {
 	known := map[string]bool{}
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	settings.DefaultServe().AddFlags(flags)
+	settings.NewServe(flags)
 	flags.AddFlagSet(readyCommand(noEnv).Flags())
 	flags.VisitAll(func(flag *pflag.Flag) { known[settings.EnvName(flag.Name)] = true })
 	files := 0
@@ -130,7 +130,7 @@ func TestUnit(t *testing.T) {
 		t.Errorf("systemd does not restart the gateway after exit code %q, and Go gives a crash that of wrong settings", codes)
 	}
 	stop, err := time.ParseDuration(unit["TimeoutStopSec"][0])
-	if d := settings.DefaultServe().DrainWait; err != nil || stop < d+3*gatewayserver.CloseTimeout {
+	if d := settings.NewServe(&pflag.FlagSet{}).DrainWait; err != nil || stop < d+3*gatewayserver.CloseTimeout {
 		t.Errorf("a drain of %s does not fit into TimeoutStopSec=%s, %v", d, stop, err)
 	}
 }

@@ -23,7 +23,7 @@ func evictCommand(env settings.Environment) *cobra.Command {
 			"learns nothing: a resource is protected by fences.",
 		nil,
 		func(flags *pflag.FlagSet) {
-			flags.Var(settings.Number(&position, 0, kvslots.MaxSemaphoreLimit), "position", "position of the slot")
+			flags.Var(settings.Number(&position, 0, 0, kvslots.MaxSemaphoreLimit), "position", "position of the slot")
 			flags.Uint64Var(&fence, "fence", 0, "fence of the lease to end")
 		},
 		func(ctx context.Context, t *target, _ []string) error {

@@ -66,8 +66,7 @@ func newLimitSubcommand(env settings.Environment, use, short, long string, args 
 	flags.SortFlags = false
 	ownFlags(flags)
 	flags.StringVar(&s.Bucket, "bucket", cosmo.DefaultBucket, "KV bucket of the limits; created if it does not exist")
-	s.Replicas = 1
-	flags.Var(settings.Number(&s.Replicas, 1, 5), "replicas", "number of replicas of the bucket, if it is created")
+	flags.Var(settings.Number(&s.Replicas, 1, 1, 5), "replicas", "number of replicas of the bucket, if it is created")
 	addJSONFlag(flags, &s.json)
 	s.nats.AddFlags(flags, nats.DefaultURL, "NATS to use (comma-separated URLs)")
 	return s.Command
@@ -116,10 +115,9 @@ type limitUse struct {
 }
 
 func (u *limitUse) addFlags(flags *pflag.FlagSet, jid string) {
-	u.limit, u.duration = 1, 30*time.Second
 	flags.StringVar(&u.jid, "jid", "", "id of the job that takes the slot; it is stored in the bucket"+jid)
-	flags.Var(settings.Number(&u.limit, 1, cosmo.MaxLimit), "limit", "number of slots; must be the same for all workers that share the limit")
-	flags.Var(settings.Duration(&u.duration, time.Second, cosmo.MaxDuration), "duration", "time after which the slot is free again without a release")
+	flags.Var(settings.Number(&u.limit, 1, 1, cosmo.MaxLimit), "limit", "number of slots; must be the same for all workers that share the limit")
+	flags.Var(settings.Duration(&u.duration, 30*time.Second, time.Second, cosmo.MaxDuration), "duration", "time after which the slot is free again without a release")
 }
 
 var errAllTaken = exitError{exitNoSlot, errors.New("all slots are taken")}

@@ -36,8 +36,8 @@ func limitRunCommand(env settings.Environment) *cobra.Command {
 		"Run a command while holding a slot of a limit", limitRunHelp, nil,
 		func(flags *pflag.FlagSet) {
 			s.addFlags(flags, "; by default the host's name and the number of the process")
-			flags.Var(settings.Duration(&s.wait, 0, settings.MaxDuration), "wait", "how long to wait for a slot")
-			flags.Var(settings.Duration(&killAfter, 0, time.Hour), "kill-after",
+			flags.Var(settings.Duration(&s.wait, 0, 0, settings.MaxDuration), "wait", "how long to wait for a slot")
+			flags.Var(settings.Duration(&killAfter, 0, 0, time.Hour), "kill-after",
 				"time for the command to end after SIGTERM; 0 means a third of --duration, at most 10s")
 		},
 		func() (err error) {

@@ -110,7 +110,7 @@ func flagNames(t *testing.T) names {
 		command.Flags().VisitAll(func(flag *pflag.Flag) { are[flag.Name] = quoted("--" + flag.Name) })
 	})
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	settings.DefaultServe().AddFlags(flags)
+	settings.NewServe(flags)
 	flags.VisitAll(func(flag *pflag.Flag) {
 		if flag.DefValue != "" {
 			are[flag.Name] += ` \(` + quoted(flag.DefValue)

@@ -32,13 +32,13 @@ func lockCommand(env settings.Environment) *cobra.Command {
 }
 
 func semCommand(env settings.Environment) *cobra.Command {
-	limit := 0
+	var limit int
 	command := newNamedCommand(env, "sem NAME --limit N", "Run a command while holding a slot of a semaphore",
 		"Take one of --limit slots of the semaphore of a name, run the command, release the slot when the command ends, and exit\n"+
 			"with the command's exit code. A semaphore has one limit at a time: with another --limit, sem waits in line until no slot is\n"+
 			"held; with -n it exits with code 65.",
 		func(flags *pflag.FlagSet) {
-			flags.Var(settings.Number(&limit, 1, kvslots.MaxSemaphoreLimit), "limit", "number of slots")
+			flags.Var(settings.Number(&limit, 0, 1, kvslots.MaxSemaphoreLimit), "limit", "number of slots")
 		},
 		func(name string) kvslots.Resource { return kvslots.Semaphore(name, limit) })
 	return command
@@ -85,9 +85,7 @@ func newNamedCommand(env settings.Environment, use, short, long string, ownFlags
 	if ownFlags != nil {
 		ownFlags(flags)
 	}
-	o.addFlags(flags, settings.Forever, "name", "another name")
-	o.ttl = 4 * time.Minute
-	flags.Lookup("ttl").DefValue = settings.FormatDuration(o.ttl)
+	o.addFlags(flags, 4*time.Minute, settings.Forever, "name", "another name")
 	at.AddFlags(flags)
 	command.DisableFlagsInUseLine = true // flags come before the command
 	command.ValidArgsFunction = completeNames(env, &at, map[string]string{"lock": "lock", "sem": "semaphore"}[command.Name()])

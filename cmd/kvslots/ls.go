@@ -21,8 +21,7 @@ type listing struct {
 }
 
 func (l *listing) addFlags(flags *pflag.FlagSet) {
-	l.sort, l.limit = wire.NameOf(kvslots.ByWaiting), defaultListed
-	flags.Var(settings.Choice(&l.sort, orderNames()...), "sort", "begin with the pools that have most of this: waiting (borrowers in line, then slots in use), oldest_wait, in_use, or expired (leases within the last hour)")
+	flags.Var(settings.Choice(&l.sort, wire.NameOf(kvslots.ByWaiting), orderNames()...), "sort", "begin with the pools that have most of this: waiting (borrowers in line, then slots in use), oldest_wait, in_use, or expired (leases within the last hour)")
 	flags.StringVar(&l.query.Match, "match", "", "list only pools with this in their name, or at the beginning of their hash")
 	flags.StringVar(&l.query.Holder, "holder", "", "list only pools with this in the label of a holder, or of a borrower in line")
 	flags.BoolVar(&l.query.Waiting, "contended", false, "list only pools with borrowers in line")
@@ -31,8 +30,7 @@ func (l *listing) addFlags(flags *pflag.FlagSet) {
 const defaultListed = 100
 
 func addLimit(flags *pflag.FlagSet, limit *int) {
-	*limit = defaultListed
-	flags.Var(settings.Number(limit, 0, 1_000_000), "limit", "how many to list at most; 0 lists all")
+	flags.Var(settings.Number(limit, defaultListed, 0, 1_000_000), "limit", "how many to list at most; 0 lists all")
 }
 
 // orders are the values of --sort, in the order in which top changes it.

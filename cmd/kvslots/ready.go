@@ -37,7 +37,7 @@ func readyCommand(env settings.Environment) *cobra.Command {
 		},
 	}
 	from.AddReadyFlags(command.Flags())
-	command.Flags().Var(settings.Duration(&timeout, time.Millisecond, time.Hour), "timeout", "how long to wait for the answer")
+	command.Flags().Var(settings.Duration(&timeout, timeout, time.Millisecond, time.Hour), "timeout", "how long to wait for the answer")
 	return command
 }
 

@@ -19,7 +19,7 @@ func registerCommand(env settings.Environment) *cobra.Command {
 			"A lower count ends no lease: the pool lends no slot until fewer than count are in use.",
 		arguments("[<pool>]"),
 		func(flags *pflag.FlagSet) {
-			flags.Var(settings.Number(&count, 0, kvslots.MaxCount), "count", "number of slots, 0 to 1000")
+			flags.Var(settings.Number(&count, 0, 0, kvslots.MaxCount), "count", "number of slots, 0 to 1000")
 			flags.StringVar(&name, "name", "", "public name, shown beside the pool's hash; not secret, need not be unique. Without it the pool keeps its name")
 		},
 		func(ctx context.Context, p *poolCommand, args []string) error {

@@ -16,7 +16,7 @@ func renewCommand(env settings.Environment) *cobra.Command {
 	return newPoolCommand(env, "renew [<pool>] <lease> [--ttl 30s]", "Renew a lease",
 		"Set the end of a lease to --ttl from now, and print it as \"kvslots borrow\" does. A lease that has ended is not renewed,\n"+
 			"which is an error. <lease> may also be @FILE.",
-		arguments(leaseArguments...), func(flags *pflag.FlagSet) { t.addTTL(flags) },
+		arguments(leaseArguments...), func(flags *pflag.FlagSet) { t.addTTL(flags, defaultTTL) },
 		func(ctx context.Context, p *poolCommand, args []string) error {
 			before, last, err := p.poolAndLease(args)
 			if err != nil {

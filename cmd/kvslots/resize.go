@@ -17,7 +17,7 @@ func resizeCommand(env settings.Environment) *cobra.Command {
 			"line wait for a slot under the new limit. \"kvslots sem\" with another --limit waits until no slot is held, in the order of\n"+
 			"arrival. The count of a pool is changed by \"kvslots register\".",
 		nil, func(flags *pflag.FlagSet) {
-			flags.Var(settings.Number(&limit, 1, kvslots.MaxSemaphoreLimit), "limit", "number of slots")
+			flags.Var(settings.Number(&limit, limit, 1, kvslots.MaxSemaphoreLimit), "limit", "number of slots")
 		},
 		func(ctx context.Context, t *target, _ []string) error {
 			if limit == 0 {

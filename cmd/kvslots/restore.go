@@ -59,7 +59,7 @@ func restoreCommand(env settings.Environment) *cobra.Command {
 		})
 	flags := command.Flags()
 	flags.BoolVar(&options.Replace, "replace", false, "replace a bucket that is not empty")
-	flags.Var(settings.Number(&options.Replicas, 0, 5), "replicas", "replicas of the new bucket; 0 means those of the bucket that is replaced, or else of the backup")
+	flags.Var(settings.Number(&options.Replicas, 0, 0, 5), "replicas", "replicas of the new bucket; 0 means those of the bucket that is replaced, or else of the backup")
 	addJSONFlag(flags, &asJSON)
 	s.AddFlags(flags)
 	return command

@@ -51,7 +51,7 @@ func runCommand(env settings.Environment) *cobra.Command {
 	var o runOptions
 	command := newPoolCommand(env, "run [<pool>] [--ttl 30s] [--wait 5s] [flags] -- command [argument…]",
 		"Run a command while holding a slot", runHelp, nil,
-		func(flags *pflag.FlagSet) { o.addFlags(flags, 0, "slot", "another <pool>") },
+		func(flags *pflag.FlagSet) { o.addFlags(flags, defaultTTL, 0, "slot", "another <pool>") },
 		func(ctx context.Context, p *poolCommand, args []string) (err error) {
 			defer func() { err = o.coded(err) }()
 			before, argv, err := o.load(p.Command, args)

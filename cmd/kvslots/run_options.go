@@ -33,20 +33,17 @@ type runOptions struct {
 }
 
 // addFlags declares the flags. what is a slot or a lock, and others what --also names.
-func (o *runOptions) addFlags(flags *pflag.FlagSet, wait time.Duration, what, others string) {
-	o.leaseTerms.addFlags(flags)
+func (o *runOptions) addFlags(flags *pflag.FlagSet, ttl, wait time.Duration, what, others string) {
+	o.leaseTerms.addFlags(flags, ttl, wait)
 	flags.Lookup("label").Usage += "; by default user@host:pid command, without the command's arguments"
-	o.wait = wait
-	flags.Lookup("wait").DefValue = settings.FormatDuration(wait)
-	o.conflictCode = exitNoSlot
 	flags.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait, as with --wait 0")
-	flags.VarP(settings.Number(&o.conflictCode, 0, 255), "conflict-exit-code", "E", "exit code if the "+what+" is taken until --wait is over")
-	flags.Var(settings.Number(&o.errorCode, 0, 255), "error-exit-code", "exit code of kvslots if the command did not run, whatever the reason; 0 means one for each reason")
+	flags.VarP(settings.Number(&o.conflictCode, exitNoSlot, 0, 255), "conflict-exit-code", "E", "exit code if the "+what+" is taken until --wait is over")
+	flags.Var(settings.Number(&o.errorCode, 0, 0, 255), "error-exit-code", "exit code of kvslots if the command did not run, whatever the reason; 0 means one for each reason")
 	flags.BoolVar(&o.keepSecrets, "keep-credentials", false, "leave the variables with credentials of kvslots to the command")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing if the "+what+" is taken")
 	flags.StringVarP(&o.shell, "command", "c", "", "run this line with /bin/sh -c, instead of a command after --")
 	flags.StringArrayVar(&o.also, "also", nil, others+"; may be repeated. All are taken, or none")
-	flags.Var(settings.Duration(&o.killAfter, 0, time.Hour), "kill-after",
+	flags.Var(settings.Duration(&o.killAfter, 0, 0, time.Hour), "kill-after",
 		"time for the command to end after SIGTERM; 0 means a fifteenth of --ttl, 1s to 10s")
 }
 

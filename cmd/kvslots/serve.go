@@ -8,7 +8,7 @@ import (
 )
 
 func serveCommand(env settings.Environment) *cobra.Command {
-	s := settings.DefaultServe()
+	var s *settings.Serve
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
@@ -43,6 +43,6 @@ func serveCommand(env settings.Environment) *cobra.Command {
 			return nil
 		},
 	}
-	s.AddFlags(command.Flags())
+	s = settings.NewServe(command.Flags())
 	return command
 }

@@ -19,7 +19,8 @@ import (
 
 func topCommand(env settings.Environment) *cobra.Command {
 	var l listing
-	every, once := time.Second, false
+	var every time.Duration
+	once := false
 	return newOperatorCommand(env, "top [--sort waiting] [--match TEXT] [--contended] [--once]", "Show pools, locks and semaphores in the terminal, live",
 		"Show the table of \"kvslots ls\" in the terminal, and read it again when something has changed, and every --interval. Up and down choose a row; Enter opens\n"+
 			"it and shows who holds its slots and who waits; Esc goes back. s changes the order, / filters by name or hash, c shows\n"+
@@ -27,7 +28,7 @@ func topCommand(env settings.Environment) *cobra.Command {
 		cobra.NoArgs,
 		func(_ *operatorCommand, flags *pflag.FlagSet) {
 			l.addFlags(flags)
-			flags.Var(settings.Duration(&every, 50*time.Millisecond, time.Hour), "interval", "how often to read")
+			flags.Var(settings.Duration(&every, time.Second, 50*time.Millisecond, time.Hour), "interval", "how often to read")
 			flags.BoolVar(&once, "once", false, "print the table once and exit: for scripts")
 		},
 		func(ctx context.Context, o *operatorCommand, _ []string) error {

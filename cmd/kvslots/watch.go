@@ -27,7 +27,7 @@ type watched struct {
 }
 
 func watchCommand(env settings.Environment) *cobra.Command {
-	w := watched{every: time.Second}
+	var w watched
 	var at *settings.Gateway
 	command := newOperatorCommand(env, "watch [<pool>]", "Print a line whenever a pool's state changes",
 		"Print the state of the pool, and a line after each change, until interrupted. The gateway tells the command when\n"+
@@ -36,10 +36,10 @@ func watchCommand(env settings.Environment) *cobra.Command {
 		arguments("[<pool>]"),
 		func(o *operatorCommand, flags *pflag.FlagSet) {
 			at = &o.at
-			flags.Var(settings.Duration(&w.every, 50*time.Millisecond, time.Hour), "interval", "how often to ask")
+			flags.Var(settings.Duration(&w.every, time.Second, 50*time.Millisecond, time.Hour), "interval", "how often to ask")
 			flags.BoolVar(&w.events, "events", false, "print events instead of states; over HTTP only")
 			flags.StringArrayVar(&w.keys, "key", nil, "print the events of the lock or semaphore with this name, instead of a pool's; may be repeated")
-			flags.Var(settings.Number(&w.lines, 0, math.MaxInt32), "lines", "end after so many events; 0 means never")
+			flags.Var(settings.Number(&w.lines, 0, 0, math.MaxInt32), "lines", "end after so many events; 0 means never")
 			flags.BoolVar(&w.all, "all", false, "print the events of all pools, locks and semaphores")
 		},
 		func(ctx context.Context, o *operatorCommand, args []string) error {

@@ -30,14 +30,13 @@ func followsFile(t *testing.T, gives wire.Access, flags ...string) {
 	}
 	write("one")
 	lines := &logtest.Log{}
-	opened, err := openAccess(settingsOf(t, append(flags, file)...))
-	kvslotstest.Must(t, err)
-	r := &reloader{of: opened.files, log: lines.Logger(), failed: map[string]string{}}
+	opened := settingsOf(t, append(flags, file)...)
+	s := &server{settings: opened, log: lines.Logger()}
 	ticks := make(chan time.Time)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		r.run(t.Context(), nil, ticks)
+		s.reload(t.Context(), nil, ticks)
 	}()
 	tick := func() { ticks <- time.Time{} }
 	for range 3 {
@@ -46,7 +45,7 @@ func followsFile(t *testing.T, gives wire.Access, flags ...string) {
 	write("two")
 	tick()
 	tick() // the reload of the tick before has ended
-	if opened.tokens.Access("Bearer two") != gives || opened.tokens.Access("Bearer one") != wire.AccessNone {
+	if opened.Tokens.Access("Bearer two") != gives || opened.Tokens.Access("Bearer one") != wire.AccessNone {
 		t.Errorf("the change is not in force:\n%s", lines)
 	}
 	kvslotstest.Must(t, os.Remove(file))
@@ -54,7 +53,7 @@ func followsFile(t *testing.T, gives wire.Access, flags ...string) {
 		tick()
 	}
 	text := lines.String()
-	if opened.tokens.Access("Bearer two") != gives || strings.Count(text, "cannot read") != 1 || strings.Count(text, "reloaded") != 1 {
+	if opened.Tokens.Access("Bearer two") != gives || strings.Count(text, "cannot read") != 1 || strings.Count(text, "reloaded") != 1 {
 		t.Errorf("logged:\n%s", text)
 	}
 }

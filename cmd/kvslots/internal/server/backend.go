@@ -67,7 +67,7 @@ func embedNATS(ctx context.Context, s *settings.Serve, log *slog.Logger) (*backe
 	if b.nc, err = server.Connect(logConnection(log, "bucket")...); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	if s.NATSAddr == "" {
+	if cfg.Addr == "" {
 		return b, nil
 	}
 	for name, connection := range map[string]**nats.Conn{"service": &b.service, "functions": &b.functions} {

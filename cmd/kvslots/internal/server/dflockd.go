@@ -33,7 +33,6 @@ func (s *server) newDflockd() {
 	}
 	c := s.settings.TCP()
 	c.Sessions, c.Lending, c.Turns = s.store, s.lending, s.turns
-	c.TLS, c.Tokens = s.access.tls(), s.access.tokens
 	c.Clients = s.clients
 	c.Logger = s.log.With("component", "tcp")
 	s.tcp.Server = dflockdtcp.New(c)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
@@ -17,15 +18,31 @@ import (
 func TestReloadsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := &logtest.Log{}
-		mount, reads, others := make(chan bool), 0, 0
-		hanging := newReloadable("tls-cert", func() (bool, error) { reads++; return <-mount, nil })
-		other := newReloadable("auth-token-file", func() (bool, error) { others++; return false, nil })
-		r := &reloader{of: []*reloadable{hanging, other}, log: lines.Logger(), failed: map[string]string{}}
+		mount, reads, others, first := make(chan string), 0, 0, true
+		follow := func(flag string, read func() string) *settings.Followed {
+			f := settings.Follow(flag, func() (settings.Contents, error) {
+				return settings.Contents{flag: []byte(read())}, nil
+			}, func(settings.Contents) error { return nil })
+			_, err := f.Reload(t.Context())
+			kvslotstest.Must(t, err)
+			return f
+		}
+		hanging := follow("tls-cert", func() string {
+			if first {
+				first = false
+				return "old"
+			}
+			reads++
+			return <-mount
+		})
+		other := follow("auth-token-file", func() string { others++; return "same" })
+		others = 0
+		s := &server{settings: &settings.Serve{Followed: []*settings.Followed{hanging, other}}, log: lines.Logger()}
 		ctx, stop := context.WithCancel(t.Context())
 		ticks, done := make(chan time.Time), make(chan struct{})
 		go func() {
 			defer close(done)
-			r.run(ctx, nil, ticks)
+			s.reload(ctx, nil, ticks)
 		}()
 		began := time.Now()
 		for range 3 {
@@ -38,14 +55,14 @@ func TestReloadsThatHang(t *testing.T) {
 		if text := lines.String(); strings.Count(text, "does not respond") != 1 || !strings.Contains(text, `"flag":"tls-cert"`) {
 			t.Errorf("logged:\n%s", text)
 		}
-		if age, fresh := hanging.age(), other.age(); age != settings.ReadTimeout.Seconds() || fresh != 0 {
-			t.Errorf("ages %g and %g", age, fresh)
+		if age, fresh := hanging.Age(), other.Age(); age != settings.ReadTimeout || fresh != 0 {
+			t.Errorf("ages %s and %s", age, fresh)
 		}
-		mount <- true
+		mount <- "new"
 		synctest.Wait()
 		ticks <- time.Time{}
 		synctest.Wait()
-		if text := lines.String(); reads != 1 || strings.Count(text, `"message":"reloaded","flag":"tls-cert"`) != 1 || hanging.age() != 0 {
+		if text := lines.String(); reads != 1 || strings.Count(text, `"message":"reloaded","flag":"tls-cert"`) != 1 || hanging.Age() != 0 {
 			t.Errorf("after %d reads, logged:\n%s", reads, text)
 		}
 		ticks <- time.Time{} // hangs again
@@ -55,6 +72,6 @@ func TestReloadsThatHang(t *testing.T) {
 		if <-done; time.Since(began) != 0 {
 			t.Errorf("ends after %s", time.Since(began))
 		}
-		mount <- false
+		mount <- "newer"
 	})
 }

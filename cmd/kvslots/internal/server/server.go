@@ -50,7 +50,6 @@ type server struct {
 	lending  *gateway.Lending // shared by the dialects and the NATS service, as are turns
 	turns    *gateway.Turns
 
-	access    *access
 	ln        *net.TCPListener
 	tcp       *dflockdListener // nil without
 	waiting   *standby
@@ -65,18 +64,14 @@ func newServer(c Config) *server {
 		lending: gateway.NewLending(), turns: gateway.NewTurns(),
 	}
 	s.lending.Waits.Limit(c.Settings.Waits)
-	s.lending.MaxWait = c.Settings.Store().MaxWait
+	s.lending.MaxWait, s.lending.Tokens = c.Settings.Store().MaxWait, c.Settings.Tokens
 	return s
 }
 
 // run starts the listener, NATS, the store and the gateway. When stop ends, it stops
 // them in the opposite order; when hurry ends, it stops without draining further.
 func (s *server) run(stop, hurry context.Context) (err error) {
-	if s.access, err = openAccess(s.settings); err != nil {
-		return err
-	}
-	s.lending.Tokens = s.access.tokens
-	defer startReloader(s.access.files, s.manager, s.log)()
+	defer s.startReloader()()
 	ln, err := net.Listen("tcp", s.settings.HTTPAddr) // before NATS, since it fails more often
 	if err != nil {
 		return fmt.Errorf("HTTP: %w", err)
@@ -153,8 +148,8 @@ func (s *server) logListening() {
 	if s.nats.server == nil {
 		attrs = append(attrs, "nats", s.nats.nc.ConnectedUrlRedacted())
 	} else {
-		attrs = append(attrs, "data_dir", s.settings.DataDir)
-		if s.settings.NATSAddr != "" {
+		attrs = append(attrs, "data_dir", s.settings.Embedded().DataDir)
+		if s.nats.service != nil {
 			attrs = append(attrs, "nats", s.nats.server.ClientURL())
 		}
 	}
@@ -173,7 +168,7 @@ func (s *server) pageURL() string {
 		host = "localhost"
 	}
 	scheme := "http"
-	if s.access.certs != nil {
+	if s.settings.Certificate() != nil {
 		scheme = "https"
 	}
 	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(at.Port)) + "/"

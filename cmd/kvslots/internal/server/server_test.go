@@ -16,8 +16,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
 // settingsOf returns the settings of serve with these arguments.
 func settingsOf(t *testing.T, args ...string) *settings.Serve {
 	t.Helper()
-	s, command := settings.DefaultServe(), &cobra.Command{Use: "serve"}
-	s.AddFlags(command.Flags())
+	command := &cobra.Command{Use: "serve"}
+	s := settings.NewServe(command.Flags())
 	err := command.ParseFlags(args)
 	if err == nil {
 		err = settings.Load(command, nil, s)
@@ -31,9 +31,6 @@ func storeless(t *testing.T, args ...string) *server {
 	t.Helper()
 	s := newServer(Config{Settings: settingsOf(t, args...), Logger: logtest.Logger()})
 	s.nats = &backend{sync: "always"}
-	var err error
-	s.access, err = openAccess(s.settings)
-	kvslotstest.Must(t, err)
 	s.functions = s.newFunctions()
 	return s
 }

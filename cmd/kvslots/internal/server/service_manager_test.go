@@ -55,8 +55,7 @@ func TestWatchdog(t *testing.T) {
 // The watchdog finds a store and an embedded server that are stuck, and does not mind a
 // store that is merely not ready.
 func TestAlive(t *testing.T) {
-	s := settings.DefaultServe()
-	s.DataDir = t.TempDir()
+	s := settingsOf(t, "--data-dir", t.TempDir())
 	b, err := embedNATS(t.Context(), s, logtest.Logger())
 	kvslotstest.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

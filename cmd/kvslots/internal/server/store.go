@@ -37,7 +37,7 @@ func (s *server) storeConfig() kvslots.Config {
 	cfg := s.settings.Store()
 	if server := s.nats.server; server != nil {
 		cfg.Embedded = server // clients of its listener cannot reach the bucket
-		if fit := int(s.settings.MaxStore / (4 * tombstoneSize)); fit > 0 && cfg.MaxTombstones > 0 {
+		if fit := int(s.settings.Embedded().MaxStore / (4 * tombstoneSize)); fit > 0 && cfg.MaxTombstones > 0 {
 			cfg.MaxTombstones = min(cfg.MaxTombstones, fit)
 		}
 	}

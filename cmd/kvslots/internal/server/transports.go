@@ -17,8 +17,7 @@ import (
 
 func (s *server) httpConfig() gateway.Config {
 	c := s.settings.HTTP()
-	c.TLS, c.Tokens = s.access.tls(), s.access.tokens
-	c.Collectors = []prometheus.Collector{s.access.fileAge(), s.access.certs.expiry()}
+	c.Collectors = accessMetrics(s.settings)
 	c.Version = s.version
 	c.Logger = s.log.With("component", "http")
 	return c
@@ -48,7 +47,7 @@ func (s *server) newGateway(finishers []gateway.Finisher) *gateway.Gateway {
 
 func (s *server) newFunctions() *forrst.Server {
 	c := s.settings.Forrst()
-	c.Lending, c.NATS, c.Tokens = s.lending, s.nats.functions, s.access.tokens
+	c.Lending, c.NATS = s.lending, s.nats.functions
 	c.Version = s.version
 	c.Logger = s.log.With("component", "forrst")
 	return forrst.New(s.store, c)
@@ -57,7 +56,6 @@ func (s *server) newFunctions() *forrst.Server {
 func (s *server) startService() (*natsapi.Service, error) {
 	c := s.settings.Service()
 	c.Pools, c.Sessions, c.Calls = s.store, s.store, s.functions
-	c.Tokens = s.access.tokens
 	c.Lending, c.Turns = s.lending, s.turns
 	c.Version = s.version
 	c.Logger = s.log.With("component", "nats")

@@ -6,22 +6,59 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
-func address(target *string) flagValue[string] {
+// address is a flag that takes a host:port to listen on.
+func address(target *string, initial string) value[string] {
 	return checked(target, "host:port", func(text string) error {
-		if _, port, err := net.SplitHostPort(text); err != nil || !isPort(port) {
+		if !isAddress(text) {
 			return fmt.Errorf(`must be host:port with a port between 0 and 65535, such as "127.0.0.1:8080" or ":0"`)
+		}
+		return nil
+	}).with(initial)
+}
+
+// loopback is an address that other machines cannot reach.
+func loopback(target *string) value[string] {
+	return checked(target, "loopback:port", func(text string) error {
+		if !isAddress(text) || !IsLoopback(text) {
+			return fmt.Errorf(`must be host:port of a loopback address, with a port between 0 and 65535, such as "127.0.0.1:6060" or "[::1]:0"`)
 		}
 		return nil
 	})
 }
 
+func isAddress(text string) bool {
+	_, port, err := net.SplitHostPort(text)
+	return err == nil && isPort(port)
+}
+
+// isPort reports whether text is a port to listen on.
 func isPort(text string) bool {
 	_, err := strconv.ParseUint(text, 10, 16)
 	return err == nil
+}
+
+// port is a flag that takes a port of 127.0.0.1 and sets an address. It shows no default,
+// which the flag of the address shows.
+func port(address *string) value[string] {
+	return value[string]{address, "port", func(text string) (string, error) {
+		if !isPort(text) {
+			return "", fmt.Errorf("must be a port between 0 and 65535")
+		}
+		return net.JoinHostPort("127.0.0.1", text), nil
+	}, func(string) string { return "" }}
+}
+
+// isURL reports whether text is a URL of one of the schemes, with a port to connect to or without a port.
+func isURL(text string, schemes ...string) bool {
+	parsed, err := url.Parse(text)
+	return err == nil && parsed.Hostname() != "" && isPortOfURL(parsed.Port()) && slices.Contains(schemes, parsed.Scheme)
 }
 
 // isPortOfURL reports whether text is a port to connect to, or absent from the URL.
@@ -29,38 +66,8 @@ func isPortOfURL(text string) bool {
 	return text == "" || isPort(text) && strings.Trim(text, "0") != ""
 }
 
-// loopback is an address that other machines cannot reach.
-func loopback(target *string) flagValue[string] {
-	return checked(target, "loopback:port", func(text string) error {
-		if _, port, err := net.SplitHostPort(text); err != nil || !isPort(port) || !IsLoopback(text) {
-			return fmt.Errorf(`must be host:port of a loopback address, with a port between 0 and 65535, such as "127.0.0.1:6060" or "[::1]:0"`)
-		}
-		return nil
-	})
-}
-
-// port is a flag that takes a port of 127.0.0.1 and sets an address. It shows no default,
-// which the flag of the address shows.
-func port(address *string) flagValue[string] {
-	return flagValue[string]{address, "port", func(text string) (string, error) {
-		value, err := strconv.ParseUint(text, 10, 16)
-		if err != nil {
-			return "", fmt.Errorf("must be a port between 0 and 65535")
-		}
-		return net.JoinHostPort("127.0.0.1", strconv.FormatUint(value, 10)), nil
-	}, func(string) string { return "" }}
-}
-
-// networks is a flag that takes IP addresses and CIDRs. Its error contains the invalid
-// entry, which is no secret.
-func networks(target *string) flagValue[string] {
-	return list(target, "networks", func(entry string) error {
-		_, err := parseNetwork(entry)
-		return err
-	})
-}
-
-// parseNetwork parses a CIDR, or an address as the network of it alone.
+// parseNetwork parses a CIDR, or an address as the network of it alone. Its error contains
+// text, which is no secret.
 func parseNetwork(text string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()), nil
@@ -72,28 +79,22 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	return network.Masked(), nil
 }
 
-// hostNames is a flag that takes names of hosts without ports. Its error contains the
-// invalid name, which is no secret.
-func hostNames(target *string) flagValue[string] {
-	return list(target, "names", func(entry string) error {
-		if !validHost.MatchString(entry) {
-			return fmt.Errorf(`%q must be the name of a host without a port, such as "slots.example.com"`, entry)
-		}
-		return nil
-	})
-}
-
 var validHost = regexp.MustCompile(`^[A-Za-z0-9_](?:[\w.-]{0,252}[A-Za-z0-9_])?$`)
 
-// origins is a flag that takes origins of web pages. Its error contains the invalid
-// origin, which is no secret.
-func origins(target *string) flagValue[string] {
-	return list(target, "origins", func(entry string) error {
-		if !isOrigin(entry) {
-			return fmt.Errorf(`%q must be an origin such as "https://example.com" or "http://localhost:3000", or *`, entry)
-		}
-		return nil
-	})
+// checkHost returns an error, which contains text, unless that is the name of a host.
+func checkHost(text string) error {
+	if !validHost.MatchString(text) {
+		return fmt.Errorf(`%q must be the name of a host without a port, such as "slots.example.com"`, text)
+	}
+	return nil
+}
+
+// checkOrigin returns an error, which contains text, unless that is an origin of web pages, or *.
+func checkOrigin(text string) error {
+	if !isOrigin(text) {
+		return fmt.Errorf(`%q must be an origin such as "https://example.com" or "http://localhost:3000", or *`, text)
+	}
+	return nil
 }
 
 // isOrigin reports whether text is an origin as browsers send it, without a final
@@ -107,6 +108,16 @@ func isOrigin(text string) bool {
 		return false
 	}
 	return strings.EqualFold(text, parsed.Scheme+"://"+parsed.Host) && !strings.HasSuffix(text, ":")
+}
+
+var validPrefix = regexp.MustCompile(`^[A-Za-z0-9][\w-]*(\.[\w-]+)*$`)
+
+// checkPrefix returns an error unless text is a prefix of NATS subjects.
+func checkPrefix(text string) error {
+	if first, _, _ := strings.Cut(text, "."); len(text) > 100 || !validPrefix.MatchString(text) || first == subjects.Service {
+		return fmt.Errorf("must be up to 100 characters: words of A-Z, a-z, 0-9, - and _ with dots between them, and must not begin with kvslots or _")
+	}
+	return nil
 }
 
 // IsLoopback reports whether an address, with or without a port, is localhost or a

@@ -18,8 +18,8 @@ func TestLoopbackAddresses(t *testing.T) {
 }
 
 func TestHostNames(t *testing.T) {
-	var hosts string
-	flag := hostNames(&hosts)
+	var hosts []string
+	flag := texts(&hosts, "names", checkHost)
 	for _, right := range []string{"", "a", "slots.example.com", "my_host, other-host.example"} {
 		if err := flag.Set(right); err != nil {
 			t.Errorf("%s: %v", right, err)

@@ -40,7 +40,7 @@ func TestCheckPrintsAConfiguration(t *testing.T) {
 			file := writeFile(t, "printed.yaml", printed)
 			again, got := check(t, []string{"--config", file}, nil)
 			if of.NATS.URL != "" {
-				of.DataDir = got.DataDir // which is not used
+				of.embedded.DataDir = got.embedded.DataDir // which is not used
 			}
 			if !reflect.DeepEqual(got, of) {
 				t.Errorf("got  %+v\nwant %+v", got, of)
@@ -61,5 +61,5 @@ func check(t *testing.T, args []string, env Environment) (printed string, of *Se
 	kvslotstest.Must(t, c.Run(env, nil))
 	var out strings.Builder
 	kvslotstest.Must(t, c.Print(&out))
-	return out.String(), c.of
+	return out.String(), c.Serve
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -19,14 +18,14 @@ import (
 
 const configFlag = "config"
 
+// applyFile sets flags from the configuration file, if one was given.
 func applyFile(flags *pflag.FlagSet) error {
 	flag := flags.Lookup(configFlag)
 	if flag == nil || flag.Value.String() == "" {
 		return nil
 	}
 	path := flag.Value.String()
-	kind := strings.TrimPrefix(filepath.Ext(path), ".")
-	parse := parsers[kind]
+	parse := parsers[filepath.Ext(path)]
 	if parse == nil {
 		return Usagef("config file %s: the name must end in .yaml, .yml, .toml or .json", path)
 	}
@@ -34,33 +33,65 @@ func applyFile(flags *pflag.FlagSet) error {
 	if err != nil {
 		return Usagef("config file %s: %w", path, WithoutPath(err))
 	}
-	file := map[string]any{}
-	if err := parse(content, &file); err != nil {
+	file, err := parse(content)
+	if err != nil {
 		return Usagef("config file %s: %w", path, syntaxError(err, content))
 	}
 	var found problems
-	for _, err := range applyKeys(flags, file, readKeyLines(kind, content)) {
+	for _, err := range applyKeys(flags, file) {
 		found.add(Usagef("config file %s: %w", path, err))
 	}
 	return found.err()
 }
 
-var parsers = map[string]func(content []byte, file any) error{
-	"yaml": yaml.Unmarshal, "yml": yaml.Unmarshal, "toml": toml.Unmarshal, "json": json.Unmarshal,
+// settingsFile has the value of each key, as the file has its text, and its line.
+type settingsFile map[string]yaml.Node
+
+// parsers are those of the formats, by the endings of files' names.
+var parsers = map[string]func(content []byte) (settingsFile, error){
+	".yaml": parseYAML, ".yml": parseYAML, ".json": parseJSON, ".toml": parseTOML,
 }
 
-func applyKeys(flags *pflag.FlagSet, file map[string]any, lines keyLines) (found problems) {
+func parseYAML(content []byte) (file settingsFile, err error) {
+	return file, yaml.Unmarshal(content, &file)
+}
+
+// parseJSON parses JSON as YAML, which it is, for its lines. YAML's syntax errors would have other ones.
+func parseJSON(content []byte) (settingsFile, error) {
+	if err := json.Unmarshal(content, &map[string]any{}); err != nil {
+		return nil, err
+	}
+	return parseYAML(content)
+}
+
+// parseTOML returns values without lines, which the parser reports of errors only.
+func parseTOML(content []byte) (settingsFile, error) {
+	values := map[string]any{}
+	if err := toml.Unmarshal(content, &values); err != nil {
+		return nil, err
+	}
+	file := settingsFile{}
+	for key, value := range values {
+		var node yaml.Node
+		if err := node.Encode(value); err != nil {
+			return nil, err
+		}
+		file[key] = node
+	}
+	return file, nil
+}
+
+func applyKeys(flags *pflag.FlagSet, file settingsFile) (found problems) {
 	decidedBefore, err := decided(flags)
 	if err != nil {
 		return nil // the source that has set both has reported it
 	}
 	for _, key := range slices.Sorted(maps.Keys(file)) {
-		name := strings.ToLower(key)
-		if err := applyKey(flags, decidedBefore, name, file[key]); err != nil {
-			found.add(fmt.Errorf("%s%w", lines.prefix(key), err))
-		}
-		if text, ok := file[key].(string); ok && isSecret(name, text) {
-			_ = flags.SetAnnotation(configFlag, withSecret, []string{"true"})
+		value := file[key]
+		if err := applyKey(flags, decidedBefore, strings.ToLower(key), &value); err != nil && value.Line > 0 {
+			found.add(fmt.Errorf("line %d: %w", value.Line, err))
+		} else {
+			found.add(err)
 		}
 	}
 	_, err = decided(flags)
@@ -68,42 +99,20 @@ func applyKeys(flags *pflag.FlagSet, file map[string]any, lines keyLines) (found
 	return found
 }
 
-type keyLines map[string]int
-
-// readKeyLines returns the lines of the keys of a file in YAML, or in JSON, which is YAML,
-// too. The parser of TOML does not report lines of valid keys.
-func readKeyLines(kind string, content []byte) keyLines {
-	var document yaml.Node
-	if kind == "toml" || yaml.Unmarshal(content, &document) != nil || len(document.Content) == 0 {
-		return nil
-	}
-	lines := keyLines{}
-	for i, node := range document.Content[0].Content {
-		if i%2 == 0 { // keys and values in turn
-			lines[node.Value] = node.Line
-		}
-	}
-	return lines
-}
-
-func (l keyLines) prefix(key string) string {
-	if line, ok := l[key]; ok {
-		return fmt.Sprintf("line %d: ", line)
-	}
-	return ""
-}
-
-func applyKey(flags *pflag.FlagSet, decidedBefore map[string]bool, key string, raw any) error {
+func applyKey(flags *pflag.FlagSet, decidedBefore map[string]bool, key string, value *yaml.Node) error {
 	flag := flags.Lookup(key)
 	if flag == nil || key == configFlag || key == "help" {
 		return fmt.Errorf("unknown key %q", key)
 	}
+	if isSecret(flag, value.Value) {
+		_ = flags.SetAnnotation(configFlag, secretFile.rule, nil)
+	}
 	if decidedBefore[key] {
 		return nil
 	}
-	value, err := scalar(raw, flag.Value.Type())
+	err := checkScalar(value, flag.Value.Type())
 	if err == nil {
-		err = set(flag, value, fromFile, "key "+key)
+		err = set(flag, value.Value, fromFile, "key "+key)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
@@ -111,26 +120,16 @@ func applyKey(flags *pflag.FlagSet, decidedBefore map[string]bool, key string, r
 	return nil
 }
 
-// scalar formats a value of the file as text for the command line. A setting that is text,
-// such as a password, must be text in the file: 0123 is the number 83 in YAML, and the
-// parsers round long numbers.
-func scalar(raw any, kind string) (text string, err error) {
-	switch value := raw.(type) {
-	case string:
-		return value, nil
-	case bool:
-		text = strconv.FormatBool(value)
-	case int, int64, uint64:
-		text = fmt.Sprint(value)
-	case float64: // any number in JSON
-		text = strconv.FormatFloat(value, 'f', -1, 64)
-	default:
-		return "", errors.New("must be a single value")
+// checkScalar returns an error unless a value of the file can be one of the command line. A
+// setting that is text, such as a password, must be text in the file: 0123 is a number in YAML.
+func checkScalar(value *yaml.Node, kind string) error {
+	switch {
+	case value.Kind != yaml.ScalarNode || value.ShortTag() == "!!null":
+		return errors.New("must be a single value")
+	case kind == "string" && value.ShortTag() != "!!str":
+		return errors.New("must be in quotes")
 	}
-	if kind == "string" {
-		return "", errors.New("must be in quotes")
-	}
-	return text, nil
+	return nil
 }
 
 var lineNumber = regexp.MustCompile(`line \d+`)
@@ -139,10 +138,7 @@ var lineNumber = regexp.MustCompile(`line \d+`)
 // the file: a password, for example. It keeps the position. The YAML parser has no
 // column, may name the line before, and has no line for some errors in the first one.
 func syntaxError(err error, content []byte) error {
-	if toml, ok := errors.AsType[interface {
-		error
-		Position() (line, column int)
-	}](err); ok {
+	if toml, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, column := toml.Position()
 		return syntaxErrorAt(line, column)
 	}

@@ -36,6 +36,27 @@ func EnvName(flag string) string {
 // PoolVariable is the environment variable of the pool, used if there is no argument.
 const PoolVariable = "KVSLOTS_POOL"
 
+// applyEnvironment sets flags from environment variables. It ignores empty ones.
+func applyEnvironment(flags *pflag.FlagSet, env Environment) error {
+	decidedBefore, err := decided(flags)
+	if err != nil {
+		return err
+	}
+	var found problems
+	flags.VisitAll(func(flag *pflag.Flag) {
+		name := EnvName(flag.Name)
+		if decidedBefore[flag.Name] || env[name] == "" || flag.Name == "help" {
+			return
+		}
+		if err := set(flag, env[name], fromEnvironment, name); err != nil {
+			found.add(Usagef("%s: %w", name, err))
+		}
+	})
+	_, err = decided(flags)
+	found.add(err)
+	return found.err()
+}
+
 // notSettings matches variables that are no settings: those of the pool, of a lease or slot, of
 // compose files, and of tests.
 var notSettings = regexp.MustCompile(`^KVSLOTS_(POOL|LEASES?|SLOT|POSITIONS?|FENCES?|EXPIRES_IN|IMAGE|SOAK|TEST_.*)$`)
@@ -58,8 +79,12 @@ func (e Environment) Unknown(program *cobra.Command) []string {
 	visit(program)
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(e)), func(name string) bool {
 		link := serviceLink.MatchString(name) || strings.HasSuffix(name, "_PORT") && strings.Contains(e[name], "://")
-		return !strings.HasPrefix(name, envPrefix) || e[name] == "" || known[name] || link || notSettings.MatchString(name)
+		return !isSetting(name) || e[name] == "" || known[name] || link
 	})
+}
+
+func isSetting(variable string) bool {
+	return strings.HasPrefix(variable, envPrefix) && !notSettings.MatchString(variable)
 }
 
 // credential matches the environment variables of kvslots that hold a secret. It matches by the last words of
@@ -69,16 +94,19 @@ var credential = regexp.MustCompile(`^KVSLOTS_.*(TOKENS?|PASSWORD|SECRET|USER)$`
 // WithoutSecrets returns the environment that "run" passes on to its command: without
 // the credentials of kvslots, and without URLs that contain user information.
 func WithoutSecrets(environment []string) []string {
-	return slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
-		name, value, _ := strings.Cut(variable, "=")
+	return without(environment, func(name, value string) bool {
 		isURL := name == EnvName(serverFlag) || name == EnvName(natsURLFlag)
 		return credential.MatchString(name) || isURL && strings.Contains(value, "@")
 	})
 }
 
 func WithoutSettings(environment []string) []string {
+	return without(environment, func(name, _ string) bool { return isSetting(name) })
+}
+
+func without(environment []string, left func(name, value string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
-		name, _, _ := strings.Cut(variable, "=")
-		return strings.HasPrefix(name, envPrefix) && !notSettings.MatchString(name)
+		name, value, _ := strings.Cut(variable, "=")
+		return left(name, value)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ type UsageError struct{ error }
 
 func (e UsageError) Unwrap() error { return e.error }
 
+// Usagef returns a UsageError.
 func Usagef(format string, v ...any) error { return UsageError{fmt.Errorf(format, v...)} }
 
 // problems collects errors in settings, so that an operator sees all of them at once.
@@ -33,28 +35,20 @@ func (p *problems) when(wrong bool, format string, v ...any) {
 	}
 }
 
-// each adds a UsageError that begins with the name, for each name.
-func (p *problems) each(names []string, wrong string) {
-	for _, name := range names {
-		p.add(Usagef("%s %s", name, wrong))
-	}
-}
-
+// err returns all problems as one error, each on a line of its own, or nil.
 func (p problems) err() error { return errors.Join(p...) }
 
 // split returns the problems that an error of err consists of.
-func split(err error) problems {
-	switch all, joined := err.(interface{ Unwrap() []error }); {
-	case err == nil:
-		return nil
-	case joined:
-		var found problems
-		for _, each := range all.Unwrap() {
-			found = append(found, split(each)...)
-		}
+func split(err error) (found problems) {
+	all, joined := err.(interface{ Unwrap() []error })
+	if !joined {
+		found.add(err)
 		return found
 	}
-	return problems{err}
+	for _, each := range all.Unwrap() {
+		found = append(found, split(each)...)
+	}
+	return found
 }
 
 // WithoutPath returns the operating system's error without the name of the file. A
@@ -92,3 +86,17 @@ func FlagError(_ *cobra.Command, err error) error {
 	}
 	return err
 }
+
+// ErrorText returns the text of an error about a command. It names each flag that was set by an
+// environment variable, or by a key of the file, as that variable or key: as the operator
+// knows it.
+func ErrorText(flags *pflag.FlagSet, err error) string {
+	return flagName.ReplaceAllStringFunc(err.Error(), func(name string) string {
+		if flag := flags.Lookup(name[2:]); flag != nil && flag.Annotations[setBy] != nil {
+			return flag.Annotations[setBy][1]
+		}
+		return name
+	})
+}
+
+var flagName = regexp.MustCompile(`--[a-z]+(?:-[a-z]+)*`)

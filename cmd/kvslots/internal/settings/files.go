@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -33,34 +32,37 @@ func readRegular(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	refused := func(why error) ([]byte, error) { return nil, &fs.PathError{Op: "read", Path: path, Err: why} }
 	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errIrregular
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return refused(errIrregular)
-	}
 	content, err := io.ReadAll(io.LimitReader(file, maxSettingFile+1))
 	if len(content) > maxSettingFile {
-		return refused(errTooLong)
+		return nil, errTooLong
 	}
 	return content, err
 }
 
 // readFile is readRegular, and returns errHangs after ReadTimeout.
 func readFile(path string) ([]byte, error) {
-	return withoutHanging(func() ([]byte, error) { return readRegular(path) })
+	p := pendingRead[[]byte]{read: func() ([]byte, error) { return readRegular(path) }}
+	return p.await(context.Background())
 }
 
 // fileOf is the file of a flag; path is empty without one.
 type fileOf struct{ flag, path string }
 
-// readFiles returns the contents of files by their flags. Its result has an error, which names
-// the flag, for each file that cannot be read; the contents are those of the others.
-func readFiles(read func(path string) ([]byte, error), files ...fileOf) (map[string][]byte, error) {
+// Contents has the contents of files by their flags.
+type Contents = map[string][]byte
+
+// readFiles returns the contents of files. Its result has an error, which names the flag, for
+// each file that cannot be read; the contents are those of the others.
+func readFiles(read func(path string) ([]byte, error), files ...fileOf) (Contents, error) {
 	var found problems
-	contents := map[string][]byte{}
+	contents := Contents{}
 	for _, file := range files {
 		if file.path == "" {
 			continue
@@ -75,15 +77,10 @@ func readFiles(read func(path string) ([]byte, error), files ...fileOf) (map[str
 	return contents, found.err()
 }
 
-// withoutHanging calls read. It returns errHangs after ReadTimeout, while read goes on.
-func withoutHanging[T any](read func() (T, error)) (T, error) {
-	return (&PendingRead[T]{Read: read}).Await(context.Background())
-}
-
-// PendingRead repeats a read that may hang, in a goroutine of its own. A read that hangs
+// pendingRead repeats a read that may hang, in a goroutine of its own. A read that hangs
 // stays the only one.
-type PendingRead[T any] struct {
-	Read func() (T, error)
+type pendingRead[T any] struct {
+	read func() (T, error)
 	done chan readResult[T] // of the read that has not ended yet; nil without
 }
 
@@ -92,26 +89,22 @@ type readResult[T any] struct {
 	err   error
 }
 
-// Await reads, and returns errHangs after ReadTimeout. While an earlier read goes on, it
+// await reads, and returns errHangs after ReadTimeout. While an earlier read goes on, it
 // returns errHangs at once, and the result of that read when it has ended.
-func (p *PendingRead[T]) Await(ctx context.Context) (value T, err error) {
-	if p.done != nil {
-		select {
-		case result := <-p.done:
-			p.done = nil
-			return result.value, result.err
-		default:
-			return value, errHangs
-		}
+func (p *pendingRead[T]) await(ctx context.Context) (value T, err error) {
+	if p.done != nil && len(p.done) == 0 {
+		return value, errHangs
 	}
-	done := make(chan readResult[T], 1)
-	p.done = done
-	go func() {
-		value, err := p.Read()
-		done <- readResult[T]{value, err}
-	}()
+	if p.done == nil {
+		done := make(chan readResult[T], 1)
+		p.done = done
+		go func() {
+			value, err := p.read()
+			done <- readResult[T]{value, err}
+		}()
+	}
 	select {
-	case result := <-done:
+	case result := <-p.done:
 		p.done = nil
 		return result.value, result.err
 	case <-time.After(ReadTimeout):

@@ -9,7 +9,8 @@ import (
 func TestReadThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mount := make(chan error)
-		if _, err := withoutHanging(func() (bool, error) { return true, <-mount }); err != errHangs {
+		p := pendingRead[bool]{read: func() (bool, error) { return true, <-mount }}
+		if _, err := p.await(t.Context()); err != errHangs {
 			t.Error(err)
 		}
 		mount <- nil

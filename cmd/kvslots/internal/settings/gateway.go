@@ -23,10 +23,10 @@ type Gateway struct {
 	NATS   NATS
 }
 
+// AddFlags declares all flags.
 func (g *Gateway) AddFlags(flags *pflag.FlagSet) {
 	g.addServerFlag(flags)
-	g.Token.addFlags(flags, tokenFlag, "bearer token for --server, and for operators over NATS")
-	g.TLS.addFlags(flags)
+	g.addAccessFlags(flags, "bearer token for --server, and for operators over NATS")
 	g.NATS.AddFlags(flags, "", "call gateways over this NATS instead (comma-separated URLs)")
 	g.NATS.ownInbox = true
 	flags.StringVar(&g.NATS.inbox, "nats-inbox", "", "prefix of the subjects for answers; with --nats-nkey the default is _INBOX_<public key>")
@@ -35,14 +35,18 @@ func (g *Gateway) AddFlags(flags *pflag.FlagSet) {
 // AddReadyFlags declares the flags for a gateway that is asked without a token.
 func (g *Gateway) AddReadyFlags(flags *pflag.FlagSet) {
 	g.addServerFlag(flags)
-	g.TLS.addFlags(flags)
+	g.TLS.addFlags(table{flags})
 }
 
 // AddBenchFlags declares the flags for a gateway that is asked over HTTP, or none.
 func (g *Gateway) AddBenchFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&g.Server, serverFlag, "", "measure the gateway at this URL, over the transports http and v1")
-	g.Token.addFlags(flags, tokenFlag, "bearer token of the gateway at --server")
-	g.TLS.addFlags(flags)
+	g.addAccessFlags(flags, "bearer token of the gateway at --server")
+}
+
+func (g *Gateway) addAccessFlags(flags *pflag.FlagSet, token string) {
+	g.Token.addFlags(table{flags}, tokenFlag, token, "file with the bearer token")
+	g.TLS.addFlags(table{flags})
 }
 
 func (g *Gateway) addServerFlag(flags *pflag.FlagSet) {
@@ -84,24 +88,21 @@ func (g *Gateway) HasPath() bool {
 // Shown returns Server for errors: without user information and paths.
 func (g *Gateway) Shown() string { return shown(g.Server, "") }
 
-func (g *Gateway) Servers() []string { return splitList(g.Server) }
+// Servers returns the URLs of Server.
+func (g *Gateway) Servers() []string { return splitURLs(g.Server) }
 
 func (g *Gateway) check(flags *pflag.FlagSet, stdin io.Reader) error {
 	var found problems
-	found.add(g.TLS.check())
+	found.add(checkPair(flags, "tls-cert", "tls-key"))
 	if g.NATS.URL != "" {
 		found.add(g.NATS.check(flags, nil))
 	} else if flags.Changed(serverFlag) {
-		wrong := len(g.Servers()) == 0 || slices.ContainsFunc(g.Servers(), func(text string) bool { return !isServer(text) })
-		found.when(wrong, "--server must be a URL such as %s, with a port between 1 and 65535, or several, separated by commas", defaultServer)
+		wrong := slices.ContainsFunc(g.Servers(), func(text string) bool { return !isURL(text, "http", "https") })
+		found.when(wrong || len(g.Servers()) == 0, "--server must be a URL such as %s, with a port between 1 and 65535, or several, separated by commas", defaultServer)
 	}
 	if err := found.err(); err != nil {
 		return err
 	}
-	return g.Token.loadFirst(flags, stdin)
-}
-
-func isServer(text string) bool {
-	parsed, err := url.Parse(text)
-	return err == nil && parsed.Host != "" && isPortOfURL(parsed.Port()) && (parsed.Scheme == "http" || parsed.Scheme == "https")
+	_, err := g.Token.load(flags, stdin)
+	return err
 }

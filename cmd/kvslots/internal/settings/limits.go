@@ -1,7 +1,5 @@
 package settings
 
-import "github.com/kvslots/kvslots/natsembed"
-
 const (
 	// filesReserve is how many files are kept for the store, NATS and logs.
 	filesReserve = 256
@@ -14,26 +12,10 @@ const (
 	maxConnectionsByFiles = 1 << 17
 )
 
-func (s *Serve) connections() int {
-	if s.maxConnections > 0 {
-		return s.maxConnections
-	}
-	return connectionsFor(openFilesLimit())
-}
-
 // connectionsFor returns how many connections a process may accept that may open so many
 // files. The store fails when it cannot open a file, so connections take half of what is
 // left beside a reserve; the other half is for NATS clients.
 func connectionsFor(files uint64) int {
 	reserve := min(filesReserve, files/2)
 	return int(min((files-reserve)/2, maxConnectionsByFiles))
-}
-
-// connectionsOfNATS returns the maximum of NATS clients. Clients that are not authenticated
-// yet are among them, and open a file each, too.
-func (s *Serve) connectionsOfNATS() int {
-	if s.natsMaxConnections > 0 {
-		return s.natsMaxConnections
-	}
-	return min(natsembed.DefaultMaxConnections, connectionsFor(openFilesLimit()))
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -14,29 +16,31 @@ func TestConnectionsByFiles(t *testing.T) {
 			t.Errorf("%d files: %d connections, want %d", files, got, want)
 		}
 	}
-	if got := (&Serve{maxConnections: 7}).connections(); got != 7 {
-		t.Errorf("got %d connections, and not those of the flag", got)
-	}
-	if got := (&Serve{}).connections(); got < 1 {
+	var s Serve
+	if got := s.HTTP().MaxConnections; got < 1 {
 		t.Errorf("%d connections by default", got)
+	}
+	s.http.MaxConnections = 7
+	if got := s.HTTP().MaxConnections; got != 7 {
+		t.Errorf("got %d connections, and not those of the flag", got)
 	}
 }
 
 // A flood of NATS clients without credentials must leave files for HTTP and the store.
 func TestNATSConnectionsByFiles(t *testing.T) {
-	s := DefaultServe()
+	var s Serve
 	if got, want := s.Embedded().MaxConnections, min(natsembed.DefaultMaxConnections, connectionsFor(openFilesLimit()))+ownConnections; got != want {
 		t.Errorf("%d connections by default, want %d", got, want)
 	}
-	s.natsMaxConnections = 5000
-	if got := s.connectionsOfNATS(); got != 5000 {
+	s.embedded.MaxConnections = 5000
+	if got := s.Embedded().MaxConnections; got != 5000+ownConnections {
 		t.Errorf("got %d connections, and not those of the flag", got)
 	}
 }
 
 func TestShares(t *testing.T) {
 	var s share
-	flag := shareFlag(&s)
+	flag := shareOf(&s, share{})
 	for _, c := range []struct {
 		text    string
 		of, got int
@@ -53,7 +57,7 @@ func TestShares(t *testing.T) {
 			t.Errorf("%q is accepted", wrong)
 		}
 	}
-	if d := DefaultServe(); d.Store().MaxLocksPerSession != 1024 || d.Store().MaxLocksPerOrigin != 16384 {
+	if d := NewServe(&pflag.FlagSet{}); d.Store().MaxLocksPerSession != 1024 || d.Store().MaxLocksPerOrigin != 16384 {
 		t.Errorf("%+v", d.Store())
 	}
 }

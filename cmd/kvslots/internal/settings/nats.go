@@ -2,6 +2,7 @@ package settings
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -31,6 +32,7 @@ type NATS struct {
 
 const (
 	natsURLFlag    = "nats-url"
+	natsAddrFlag   = "nats-addr"
 	clientNATSName = "kvslots command"
 
 	DialTimeout = 5 * time.Second
@@ -38,41 +40,39 @@ const (
 
 // AddFlags declares the flags. url is the default.
 func (n *NATS) AddFlags(flags *pflag.FlagSet, url, usage string) {
-	n.addFlags(flags, url, usage, "", "")
+	n.addFlags(table{flags}, url, usage, "", "")
 }
 
 // addFlags declares the flags. clients and authorities say what some of those of serve mean
 // for the listener of the embedded server.
-func (n *NATS) addFlags(flags *pflag.FlagSet, url, usage, clients, authorities string) {
-	flags.StringVar(&n.URL, natsURLFlag, url, usage)
-	flags.StringVar(&n.creds, "nats-creds", "", "credentials file for --nats-url")
-	flags.StringVar(&n.nkey, "nats-nkey", "", "file with an nkey seed for --nats-url")
-	flags.StringVar(&n.user, "nats-user", "", "user for --nats-url"+clients)
-	flags.StringVar(&n.password, "nats-password", "", "the user's password; better given as KVSLOTS_NATS_PASSWORD")
-	flags.StringVar(&n.token, "nats-token", "", "token for --nats-url"+clients+"; better given as KVSLOTS_NATS_TOKEN")
-	flags.StringVar(&n.tlsCert, "nats-tls-cert", "", "file with the certificate of this program, for NATS")
-	flags.StringVar(&n.tlsKey, "nats-tls-key", "", certificateKeyUsage)
-	flags.StringVar(&n.tlsCA, "nats-tls-ca", "", "file with the certificate authorities to trust for --nats-url"+authorities)
+func (n *NATS) addFlags(flags table, url, usage, clients, authorities string) {
+	dialed, either := needs("", natsURLFlag), needs("", natsURLFlag, natsAddrFlag)
+	flags.row(natsURLFlag, plain(&n.URL, url), usage)
+	flags.row("nats-creds", plain(&n.creds, ""), "credentials file for --nats-url", secretFile, dialed)
+	flags.row("nats-nkey", plain(&n.nkey, ""), "file with an nkey seed for --nats-url", secretFile, dialed)
+	flags.row("nats-user", plain(&n.user, ""), "user for --nats-url"+clients, either)
+	flags.row("nats-password", plain(&n.password, ""), "the user's password; better given as KVSLOTS_NATS_PASSWORD", secret, either)
+	flags.row("nats-token", plain(&n.token, ""), "token for --nats-url"+clients+"; better given as KVSLOTS_NATS_TOKEN", secret, either)
+	flags.row("nats-tls-cert", plain(&n.tlsCert, ""), "file with the certificate of this program, for NATS", either)
+	flags.row("nats-tls-key", plain(&n.tlsKey, ""), certificateKeyUsage, secretFile, either)
+	flags.row("nats-tls-ca", plain(&n.tlsCA, ""), "file with the certificate authorities to trust for --nats-url"+authorities, either)
 }
 
 // check returns an error for each rule that is broken. Errors do not contain a URL,
 // which may contain a password.
 func (n *NATS) check(flags *pflag.FlagSet, _ io.Reader) error {
 	var found problems
-	found.when(slices.ContainsFunc(strings.Split(n.URL, ","), func(text string) bool { return !isNATSURL(strings.TrimSpace(text)) }),
+	found.when(slices.ContainsFunc(splitList(n.URL), func(text string) bool { return !isNATSURL(text) }),
 		"--nats-url must be URLs such as nats://host:4222, with ports between 1 and 65535, separated by commas")
-	found.add(n.checkPairs())
+	found.add(n.checkPairs(flags))
 	ways := given(flags, "nats-creds", "nats-user", "nats-token", "nats-nkey")
 	found.when(len(ways) > 1, "%s exclude each other", strings.Join(ways, " and "))
 	return found.err()
 }
 
 // checkPairs checks flags that are of no use without another one, at --nats-addr too.
-func (n *NATS) checkPairs() error {
-	var found problems
-	found.when((n.user == "") != (n.password == ""), "--nats-user and --nats-password go together")
-	found.when((n.tlsCert == "") != (n.tlsKey == ""), "--nats-tls-cert and --nats-tls-key go together")
-	return found.err()
+func (n *NATS) checkPairs(flags *pflag.FlagSet) error {
+	return errors.Join(checkPair(flags, "nats-user", "nats-password"), checkPair(flags, "nats-tls-cert", "nats-tls-key"))
 }
 
 // isNATSURL reports whether nats.Connect accepts text: a URL, or a host and port
@@ -81,18 +81,21 @@ func isNATSURL(text string) bool {
 	if !strings.Contains(text, "://") {
 		text = "nats://" + text
 	}
-	parsed, err := url.Parse(text)
-	return err == nil && parsed.Hostname() != "" && isPortOfURL(parsed.Port()) &&
-		slices.Contains([]string{"nats", "tls", "ws", "wss"}, parsed.Scheme)
+	return isURL(text, "nats", "tls", "ws", "wss")
 }
 
 // Shown returns URL for errors: without users, passwords and tokens.
 func (n *NATS) Shown() string { return shown(n.URL, "nats://") }
 
+// splitURLs returns the URLs of a list, without empty ones.
+func splitURLs(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
 // shown returns the schemes and hosts of URLs separated by commas.
 func shown(urls, scheme string) string {
 	var hosts []string
-	for _, text := range splitList(urls) {
+	for _, text := range splitURLs(urls) {
 		if !strings.Contains(text, "://") {
 			text = scheme + text
 		}

@@ -1,173 +1,128 @@
 package settings
 
 import (
-	"math"
+	"crypto/tls"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/forrst"
+	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// MaxDuration is longer than any useful lease or wait, and does not overflow.
-const MaxDuration = 365 * 24 * time.Hour
+const replicasFlag = "replicas"
 
-const publishEventsFlag = "publish-events"
-
-// Serve has the settings of serve. Lists are separated by commas.
+// Serve has the settings of serve. Its fields of other packages' configurations have what flags say
+// and no other setting changes; see their methods for the rest.
 type Serve struct {
-	HTTPAddr      string
-	TLS           ServerTLS
-	Token         Token
-	ReadToken     Token // of clients that change nothing
-	Operators     tokenFile
-	httpInsecure  bool
-	httpRateLimit float64 // requests a second
-	httpRateBurst int
-	httpOrigins   string // a list
-	httpHosts     string // a list
-	httpProxies   string // a list
-	UI            string // "read", "admin" or "off": the page for browsers
+	HTTPAddr, TCPAddr, DebugAddr string // "" without
+	UI                           string // "read", "admin" or "off": the page for browsers
+	LogLevel, LogFormat          string
+	NATS                         NATS // to --nats-url; some fields also apply to --nats-addr
+	PublishEvents                bool
+	Waits                        gateway.Limits
+	Sessions                     gateway.SessionTimes
+	DrainWait                    time.Duration
+	Replicas                     int // that the bucket must have; 0 without --replicas
 
-	TCPAddr     string // "" without
-	tcpInsecure bool
-	autoRelease bool
+	// What is read of files, as it is in force.
+	Tokens       *gateway.Tokens // nil without
+	Followed     []*Followed
+	certificates atomic.Pointer[tls.Config]
 
-	maxConnections      int
-	maxConnectionsPerIP share // of connections
-	Waits               gateway.Limits
-	DrainWait           time.Duration
+	http     gateway.Config
+	store    kvslots.Config
+	embedded natsembed.Config
+	forrst   forrst.Config
+	service  natsapi.Config
 
-	DataDir  string
-	MaxStore int64 // bytes
-	sync     string
+	token, readToken          Token // readToken is of clients that change nothing
+	tokensFile                string
+	tls                       keyPair
+	clientCA                  string
+	httpInsecure, tcpInsecure bool
+	autoRelease, forceRelease bool
 
-	NATS          NATS   // to --nats-url; some fields also apply to --nats-addr
-	replyPrefixes string // a list
-	PublishEvents bool
-
-	NATSAddr                string
-	natsNkeys               string // a list
-	natsInsecure            bool
-	natsMaxConnections      int
-	natsMaxConnectionsPerIP share // of connectionsOfNATS
-
-	functions functions
-
-	store                       kvslots.Config
-	locksPerSession, locksPerIP share // of store.MaxLocks
-	poolsPerIP                  share // of store.MaxPools
-	Replicas                    int   // that the bucket must have; 0 without --replicas
-	Sessions                    gateway.SessionTimes
-
-	LogLevel  string
-	LogFormat string
-	DebugAddr string
+	connectionsPerIP            share // of connections
+	natsConnectionsPerIP        share // of connections at --nats-addr
+	locksPerSession, locksPerIP share // of locks
+	poolsPerIP                  share // of pools
 }
 
-type functions struct {
-	prefix       string
-	timeout      time.Duration
-	user         string
-	password     string // a secret, never logged
-	nkeys        string // a list
-	forceRelease bool
-}
-
-func DefaultServe() *Serve {
-	return &Serve{
-		HTTPAddr:  "127.0.0.1:8080",
-		Token:     Token{tokenFile: tokenFile{flag: TokenFileFlag}, again: true},
-		ReadToken: Token{tokenFile: tokenFile{flag: ReadTokenFileFlag}, again: true},
-		Operators: tokenFile{flag: TokensFileFlag},
-		UI:        "read",
-
-		autoRelease: true,
-
-		DrainWait: 2 * time.Second,
-		DataDir:   defaultDataDir,
-		sync:      string(natsembed.SyncAlways),
-		store:     kvslots.Config{Replicas: 1, MaxTTL: kvslots.DefaultMaxTTL, MaxWait: kvslots.DefaultMaxWait, ResumeGrace: kvslots.DefaultResumeGrace, MaxSessionsPerOrigin: 16384, MaxTombstones: 200_000},
-		Sessions:  gateway.SessionTimes{DefaultLeaseTTL: wire.DefaultLeaseTTL, IdleTimeout: wire.DefaultIdleTimeout, MaxIdleTimeout: wire.DefaultMaxIdleTimeout},
-		Waits:     gateway.Limits{Total: 100_000},
-		functions: functions{prefix: forrst.DefaultPrefix, timeout: forrst.DefaultTimeout, forceRelease: true},
-
-		locksPerSession: share{1024, false}, locksPerIP: share{16384, false},
-		maxConnectionsPerIP:     share{50, true},
-		natsMaxConnectionsPerIP: share{50, true},
-
-		LogLevel:  "info",
-		LogFormat: "auto",
-	}
-}
-
-// AddFlags declares a flag for each setting. The names of the flags and of their
-// environment variables are a contract.
-func (s *Serve) AddFlags(flags *pflag.FlagSet) {
+// NewServe declares a flag for each setting, in a table, and returns the settings. The names of
+// the flags and of their environment variables are a contract.
+func NewServe(flagSet *pflag.FlagSet) *Serve {
+	s, flags := &Serve{}, table{flagSet}
 	flags.SortFlags = false
-	flags.Var(address(&s.HTTPAddr), "http-addr", "listen for HTTP on this address; port 0 picks a free one")
-	flags.Var(port(&s.HTTPAddr), "http-port", "listen for HTTP on this port of 127.0.0.1, instead of --http-addr")
-	s.TLS.addFlags(flags)
-	s.Token.addFlags(flags, tokenFlag, "bearer token that HTTP requests must have, and the first request of a connection at --tcp-addr")
-	s.ReadToken.addFlags(flags, ReadTokenFlag, "another bearer token, of clients that may read what operators read, statistics and metrics, and change nothing")
-	flags.StringVar(&s.Operators.path, TokensFileFlag, "", "file with more bearer tokens, whose names the log has: a line NAME read TOKEN, or NAME admin TOKEN, for each")
-	flags.BoolVar(&s.httpInsecure, "http-insecure", s.httpInsecure, "accept every HTTP client, including those on other machines")
-	flags.Var(Decimal(&s.httpRateLimit, 0.001, 1e6), "http-rate-limit", "HTTP requests a second from each client address; 0 means no limit")
-	flags.Var(Number(&s.httpRateBurst, 0, 1e6), "http-rate-burst", "HTTP requests from each client address at once; 0 means twice --http-rate-limit, which is rounded up to a whole number first")
-	flags.Var(origins(&s.httpOrigins), "http-cors-allowed-origins", "accept requests from web pages of these origins (comma-separated; * means any)")
-	flags.Var(hostNames(&s.httpHosts), "http-allowed-hosts", "names that HTTP requests may have in Host, besides addresses and localhost (comma-separated); checked on loopback without a token, or if given")
-	flags.Var(networks(&s.httpProxies), "trusted-proxies", "networks of proxies whose X-Forwarded-For or Forwarded names the client (comma-separated addresses or CIDRs)")
-	flags.Var(Choice(&s.UI, "read", "admin", "off"), "ui", "serve browsers a page at / that shows pools, locks and semaphores; admin: with buttons for what operators do")
-	flags.Var(address(&s.TCPAddr), "tcp-addr", "listen for dflockd's TCP protocol on this address, with the token and the certificate of the HTTP listener")
-	flags.BoolVar(&s.tcpInsecure, "tcp-insecure", s.tcpInsecure, "accept every client at --tcp-addr, including those on other machines")
-	flags.BoolVar(&s.autoRelease, "auto-release-on-disconnect", s.autoRelease, "release what a connection at --tcp-addr holds when it is closed; otherwise it stays until its lease ends")
-	flags.Var(Number(&s.maxConnections, 0, math.MaxInt32), "max-connections", "maximum of connections over HTTP and at --tcp-addr; 0 means what the limit of open files allows")
-	flags.Var(shareFlag(&s.maxConnectionsPerIP), "max-connections-per-ip", "maximum of such connections of each client address, as a number or as a percentage of --max-connections; 0 means no limit")
-	flags.Var(Number(&s.Waits.Total, 0, math.MaxInt32), "max-waiters-total", "maximum of requests that wait at this gateway; 0 means no limit")
-	flags.Var(Number(&s.store.MaxPoolWaiters, 0, math.MaxInt32), "max-waiters-per-pool", "maximum of requests that wait for each pool; 0 means no limit")
-	flags.Var(Number(&s.Waits.PerIP, 0, math.MaxInt32), "max-waiters-per-ip", "maximum of requests of each client address that wait at this gateway; 0 means no limit")
-	flags.Var(Duration(&s.DrainWait, 0, time.Hour), "drain-wait", "keep listening for this long after SIGTERM, and answer 503 to borrowers")
-	flags.StringVar(&s.DataDir, dataDirFlag, s.DataDir, "directory of the embedded NATS server's storage")
-	flags.Var(size(&s.MaxStore), "max-store", "bytes that the entries of the embedded NATS server may take, such as 512M or 2G; beyond that, requests that add entries are refused; 0 means that the disk is the limit")
-	flags.Var(Choice(&s.sync, "always", "interval"), "sync", "flush to disk before each answer, or once a second")
-	flags.Var(address(&s.NATSAddr), "nats-addr", "accept NATS clients on this address; without it the embedded server has no listener")
-	flags.StringVar(&s.natsNkeys, "nats-nkeys", s.natsNkeys, "accept NATS clients at --nats-addr that hold one of these nkeys (comma-separated public keys)")
-	flags.BoolVar(&s.natsInsecure, "nats-insecure", s.natsInsecure, "accept every NATS client at --nats-addr, including those on other machines")
-	flags.Var(Number(&s.natsMaxConnections, 0, 1e6), "nats-max-connections", "maximum of NATS clients at --nats-addr; 0 means 1024, or fewer if the limit of open files is low")
-	flags.Var(shareFlag(&s.natsMaxConnectionsPerIP), "nats-max-connections-per-ip", "maximum of NATS clients at --nats-addr of each client address, as a number or as a percentage of --nats-max-connections; 0 means no limit")
+	listener := needs("", natsAddrFlag)
+	external := needs(": at --nats-addr clients may subscribe below _INBOX only", natsURLFlag)
+	flags.row("http-addr", address(&s.HTTPAddr, "127.0.0.1:8080"), "listen for HTTP on this address; port 0 picks a free one")
+	flags.row("http-port", port(&s.HTTPAddr), "listen for HTTP on this port of 127.0.0.1, instead of --http-addr")
+	s.tls.addFlags(flags, "file with the certificate of the HTTP listener and of --tcp-addr, which then accept TLS only; read again when it changes")
+	flags.row("tls-client-ca", plain(&s.clientCA, ""), "file with certificate authorities, one of which must have issued the certificate of each client over HTTP and at --tcp-addr", needs(" and --tls-key", "tls-cert"))
+	s.token.addFlags(flags, tokenFlag, "bearer token that HTTP requests must have, and the first request of a connection at --tcp-addr", "file with the bearer token")
+	s.readToken.addFlags(flags, readTokenFlag, "another bearer token, of clients that may read what operators read, statistics and metrics, and change nothing",
+		"file with the bearer token that may only read", needs(": without one every client may change everything", tokenFlag, TokenFileFlag, tokensFileFlag))
+	flags.row(tokensFileFlag, plain(&s.tokensFile, ""), "file with more bearer tokens, whose names the log has: a line NAME read TOKEN, or NAME admin TOKEN, for each", secretFile)
+	flags.row("http-insecure", toggle(&s.httpInsecure, false), "accept every HTTP client, including those on other machines")
+	flags.row("http-rate-limit", Decimal(&s.http.RateLimit, 0.001, 1e6), "HTTP requests a second from each client address; 0 means no limit")
+	flags.row("http-rate-burst", Number(&s.http.RateBurst, 0, 0, 1e6), "HTTP requests from each client address at once; 0 means twice --http-rate-limit, which is rounded up to a whole number first", needs("", "http-rate-limit"))
+	flags.row("http-cors-allowed-origins", texts(&s.http.CORSOrigins, "origins", checkOrigin), "accept requests from web pages of these origins (comma-separated; * means any)")
+	flags.row("http-allowed-hosts", texts(&s.http.Hosts, "names", checkHost), "names that HTTP requests may have in Host, besides addresses and localhost (comma-separated); checked on loopback without a token, or if given")
+	flags.row("trusted-proxies", list(&s.http.TrustedProxies, "networks", parseNetwork), "networks of proxies whose X-Forwarded-For or Forwarded names the client (comma-separated addresses or CIDRs)")
+	flags.row("ui", Choice(&s.UI, "read", "read", "admin", "off"), "serve browsers a page at / that shows pools, locks and semaphores; admin: with buttons for what operators do")
+	flags.row("tcp-addr", address(&s.TCPAddr, ""), "listen for dflockd's TCP protocol on this address, with the token and the certificate of the HTTP listener")
+	flags.row("tcp-insecure", toggle(&s.tcpInsecure, false), "accept every client at --tcp-addr, including those on other machines", needs("", "tcp-addr"))
+	flags.row("auto-release-on-disconnect", toggle(&s.autoRelease, true), "release what a connection at --tcp-addr holds when it is closed; otherwise it stays until its lease ends")
+	flags.row("max-connections", maximum(&s.http.MaxConnections, 0), "maximum of connections over HTTP and at --tcp-addr; 0 means what the limit of open files allows")
+	flags.row("max-connections-per-ip", shareOf(&s.connectionsPerIP, share{50, true}), "maximum of such connections of each client address, as a number or as a percentage of --max-connections; 0 means no limit")
+	flags.row("max-waiters-total", maximum(&s.Waits.Total, 100_000), "maximum of requests that wait at this gateway; 0 means no limit")
+	flags.row("max-waiters-per-pool", maximum(&s.store.MaxPoolWaiters, 0), "maximum of requests that wait for each pool; 0 means no limit")
+	flags.row("max-waiters-per-ip", maximum(&s.Waits.PerIP, 0), "maximum of requests of each client address that wait at this gateway; 0 means no limit")
+	flags.row("drain-wait", Duration(&s.DrainWait, 2*time.Second, 0, time.Hour), "keep listening for this long after SIGTERM, and answer 503 to borrowers")
+	flags.row(dataDirFlag, plain(&s.embedded.DataDir, defaultDataDir), "directory of the embedded NATS server's storage", embedded)
+	flags.row("max-store", size(&s.embedded.MaxStore), "bytes that the entries of the embedded NATS server may take, such as 512M or 2G; beyond that, requests that add entries are refused; 0 means that the disk is the limit", embedded)
+	flags.row("sync", Choice(&s.embedded.Sync, natsembed.SyncAlways, "always", "interval"), "flush to disk before each answer, or once a second", embedded)
+	flags.row(natsAddrFlag, address(&s.embedded.Addr, ""), "accept NATS clients on this address; without it the embedded server has no listener", embedded)
+	flags.row("nats-nkeys", texts(&s.embedded.Nkeys, "nkeys", anyText), "accept NATS clients at --nats-addr that hold one of these nkeys (comma-separated public keys)", embedded, listener)
+	flags.row("nats-insecure", toggle(&s.embedded.Insecure, false), "accept every NATS client at --nats-addr, including those on other machines", embedded, listener)
+	flags.row("nats-max-connections", Number(&s.embedded.MaxConnections, 0, 0, 1e6), "maximum of NATS clients at --nats-addr; 0 means 1024, or fewer if the limit of open files is low", embedded)
+	flags.row("nats-max-connections-per-ip", shareOf(&s.natsConnectionsPerIP, share{50, true}), "maximum of NATS clients at --nats-addr of each client address, as a number or as a percentage of --nats-max-connections; 0 means no limit", embedded)
 	s.NATS.addFlags(flags, "", "use this NATS instead of embedding one (comma-separated URLs)", ", or of NATS clients at --nats-addr",
 		", or those that must have issued the certificates of clients at --nats-addr")
-	flags.Var(replyPrefixes(&s.replyPrefixes), "nats-reply-prefixes", "with --nats-url, also send answers to subjects below these, not only below _INBOX and _INBOX_… (comma-separated)")
-	flags.BoolVar(&s.PublishEvents, publishEventsFlag, s.PublishEvents, "with --nats-url, publish events on NATS subjects below kvslots.events")
-	flags.Var(Number(&s.store.Replicas, 1, 5), replicasFlag, "replicas of the bucket; more than 1 needs --nats-url")
-	flags.Var(Seconds(&s.store.MaxTTL, time.Second, MaxDuration), "max-ttl", "longest lease; a larger ttl is clamped to it")
-	flags.Var(Seconds(&s.store.MaxWait, time.Second, MaxDuration), "max-wait", "longest wait for a slot; a larger wait is clamped to it")
-	flags.Var(Duration(&s.store.ResumeGrace, 0, kvslots.MaxResumeGrace), "resume-grace", "how long a request with an Idempotency-Key keeps its place in line after its client has gone; 0 means not at all")
-	flags.Var(Seconds(&s.Sessions.DefaultLeaseTTL, time.Second, MaxDuration), "default-lease-ttl", "lease of a lock or semaphore in requests without a ttl")
-	flags.Var(Seconds(&s.Sessions.IdleTimeout, time.Second, kvslots.MaxSessionIdle/2), "http-session-idle-timeout", "how often clients must ping their sessions; a session ends after twice this time without a ping")
-	flags.Var(Seconds(&s.Sessions.MaxIdleTimeout, time.Second, kvslots.MaxSessionIdle/2), "max-session-idle", "longest idle timeout that a client may ask for its session")
-	flags.Var(Number(&s.store.MaxPools, 0, math.MaxInt32), "max-pools", "maximum of registered pools; 0 means no limit")
-	flags.Var(shareFlag(&s.poolsPerIP), "max-pools-per-ip", "maximum of registered pools of each client address, as a number or as a percentage of --max-pools; 0 means no limit")
-	flags.Var(Seconds(&s.store.PoolIdle, 0, MaxDuration), "pool-idle-ttl", "unregister pools that nothing has used for this long; 0 means never")
-	flags.Var(Number(&s.store.MaxLocks, 0, math.MaxInt32), "max-locks", "maximum of locks and semaphores in use; 0 means no limit")
-	flags.Var(shareFlag(&s.locksPerSession), "max-locks-per-session", "maximum of locks and semaphores that each session holds or waits for, as a number or as a percentage of --max-locks; 0 means no limit")
-	flags.Var(shareFlag(&s.locksPerIP), "max-locks-per-ip", "the same of each client address, for all its sessions and its calls of functions together, and those that it has paused; 0 means no limit")
-	flags.Var(Number(&s.store.MaxWaiters, 0, math.MaxInt32), "max-waiters", "maximum of requests that wait for each lock or semaphore; 0 means no limit")
-	flags.Var(Number(&s.store.MaxSessions, 0, math.MaxInt32), "max-sessions", "maximum of open sessions; 0 means no limit")
-	flags.Var(Number(&s.store.MaxSessionsPerOrigin, 0, math.MaxInt32), "max-sessions-per-ip", "maximum of open sessions of each client address; 0 means no limit")
-	flags.Var(Number(&s.store.MaxTombstones, 0, math.MaxInt32), "max-tombstones", "maximum of keys of pools, names and sessions that have ended and stay for minutes; one client address may leave half of them; 0 means no limit")
-	flags.Var(subjectPrefix(&s.functions.prefix), "forrst-fn-prefix", "call Forrst functions on NATS subjects below this")
-	flags.Var(Duration(&s.functions.timeout, time.Second, time.Hour), "forrst-timeout", "how long a function may take")
-	flags.StringVar(&s.functions.user, "forrst-fn-user", s.functions.user, "user of function services at --nats-addr")
-	flags.StringVar(&s.functions.password, "forrst-fn-password", s.functions.password, "the user's password; better given as KVSLOTS_FORRST_FN_PASSWORD")
-	flags.StringVar(&s.functions.nkeys, "forrst-fn-nkeys", s.functions.nkeys, "accept function services that hold one of these nkeys at --nats-addr (comma-separated public keys)")
-	flags.BoolVar(&s.functions.forceRelease, "forrst-force-release", s.functions.forceRelease, "serve Forrst's force-release")
-	flags.Var(Choice(&s.LogLevel, "debug", "info", "warn", "error"), "log-level", "log lines of this level and above")
-	flags.Var(Choice(&s.LogFormat, "auto", "json", "console"), "log-format", "format of log lines: json, console for people, or auto: console on a terminal, json elsewhere")
-	flags.Var(loopback(&s.DebugAddr), "debug-addr", "serve profiles of this process at this loopback address, to every user of the machine")
-	flags.String(configFlag, "", "read settings from this file (YAML, TOML or JSON); its keys are the flags' names")
+	flags.row("nats-reply-prefixes", texts(&s.service.ReplyPrefixes, "subjects", natsapi.CheckReplyPrefix), "with --nats-url, also send answers to subjects below these, not only below _INBOX and _INBOX_… (comma-separated)", external)
+	flags.row("publish-events", toggle(&s.PublishEvents, false), "with --nats-url, publish events on NATS subjects below kvslots.events", external)
+	flags.row(replicasFlag, Number(&s.store.Replicas, 1, 1, 5), "replicas of the bucket; more than 1 needs --nats-url")
+	flags.row("max-ttl", Seconds(&s.store.MaxTTL, kvslots.DefaultMaxTTL, time.Second, MaxDuration), "longest lease; a larger ttl is clamped to it")
+	flags.row("max-wait", Seconds(&s.store.MaxWait, kvslots.DefaultMaxWait, time.Second, MaxDuration), "longest wait for a slot; a larger wait is clamped to it")
+	flags.row("resume-grace", Duration(&s.store.ResumeGrace, kvslots.DefaultResumeGrace, 0, kvslots.MaxResumeGrace), "how long a request with an Idempotency-Key keeps its place in line after its client has gone; 0 means not at all")
+	flags.row("default-lease-ttl", Seconds(&s.Sessions.DefaultLeaseTTL, wire.DefaultLeaseTTL, time.Second, MaxDuration), "lease of a lock or semaphore in requests without a ttl")
+	flags.row("http-session-idle-timeout", Seconds(&s.Sessions.IdleTimeout, wire.DefaultIdleTimeout, time.Second, kvslots.MaxSessionIdle/2), "how often clients must ping their sessions; a session ends after twice this time without a ping")
+	flags.row("max-session-idle", Seconds(&s.Sessions.MaxIdleTimeout, wire.DefaultMaxIdleTimeout, time.Second, kvslots.MaxSessionIdle/2), "longest idle timeout that a client may ask for its session")
+	flags.row("max-pools", maximum(&s.store.MaxPools, 0), "maximum of registered pools; 0 means no limit")
+	flags.row("max-pools-per-ip", shareOf(&s.poolsPerIP, share{}), "maximum of registered pools of each client address, as a number or as a percentage of --max-pools; 0 means no limit")
+	flags.row("pool-idle-ttl", Seconds(&s.store.PoolIdle, 0, 0, MaxDuration), "unregister pools that nothing has used for this long; 0 means never")
+	flags.row("max-locks", maximum(&s.store.MaxLocks, 0), "maximum of locks and semaphores in use; 0 means no limit")
+	flags.row("max-locks-per-session", shareOf(&s.locksPerSession, share{n: 1024}), "maximum of locks and semaphores that each session holds or waits for, as a number or as a percentage of --max-locks; 0 means no limit")
+	flags.row("max-locks-per-ip", shareOf(&s.locksPerIP, share{n: 16384}), "the same of each client address, for all its sessions and its calls of functions together, and those that it has paused; 0 means no limit")
+	flags.row("max-waiters", maximum(&s.store.MaxWaiters, 0), "maximum of requests that wait for each lock or semaphore; 0 means no limit")
+	flags.row("max-sessions", maximum(&s.store.MaxSessions, 0), "maximum of open sessions; 0 means no limit")
+	flags.row("max-sessions-per-ip", maximum(&s.store.MaxSessionsPerOrigin, 16384), "maximum of open sessions of each client address; 0 means no limit")
+	flags.row("max-tombstones", maximum(&s.store.MaxTombstones, 200_000), "maximum of keys of pools, names and sessions that have ended and stay for minutes; one client address may leave half of them; 0 means no limit")
+	flags.row("forrst-fn-prefix", checked(&s.forrst.Prefix, "subject", checkPrefix).with(forrst.DefaultPrefix), "call Forrst functions on NATS subjects below this")
+	flags.row("forrst-timeout", Duration(&s.forrst.Timeout, forrst.DefaultTimeout, time.Second, time.Hour), "how long a function may take")
+	flags.row("forrst-fn-user", plain(&s.embedded.Functions.User, ""), "user of function services at --nats-addr", embedded, listener)
+	flags.row("forrst-fn-password", plain(&s.embedded.Functions.Password, ""), "the user's password; better given as KVSLOTS_FORRST_FN_PASSWORD", secret, embedded, listener)
+	flags.row("forrst-fn-nkeys", texts(&s.embedded.Functions.Nkeys, "nkeys", anyText), "accept function services that hold one of these nkeys at --nats-addr (comma-separated public keys)", embedded, listener)
+	flags.row("forrst-force-release", toggle(&s.forceRelease, true), "serve Forrst's force-release")
+	flags.row("log-level", Choice(&s.LogLevel, "info", "debug", "info", "warn", "error"), "log lines of this level and above")
+	flags.row("log-format", Choice(&s.LogFormat, "auto", "auto", "json", "console"), "format of log lines: json, console for people, or auto: console on a terminal, json elsewhere")
+	flags.row("debug-addr", loopback(&s.DebugAddr), "serve profiles of this process at this loopback address, to every user of the machine")
+	flags.row(configFlag, plain(new(string), ""), "read settings from this file (YAML, TOML or JSON); its keys are the flags' names")
+	return s
 }

@@ -1,7 +1,7 @@
 package settings
 
 import (
-	"net/netip"
+	"cmp"
 	"time"
 
 	"github.com/kvslots/kvslots/gateway"
@@ -14,52 +14,39 @@ import (
 
 // The configurations of the parts of a gateway, as far as flags say.
 
+// HTTP returns the configuration of the HTTP server.
 func (s *Serve) HTTP() gateway.Config {
-	return gateway.Config{
-		Hosts:       s.allowedHosts(),
-		RateLimit:   s.httpRateLimit,
-		RateBurst:   s.httpRateBurst,
-		CORSOrigins: splitList(s.httpOrigins),
-
-		MaxConnections: s.connections(), MaxConnectionsPerIP: s.maxConnectionsPerIP.of(s.connections()),
-		TrustedProxies: s.proxies(),
+	c := s.http
+	c.MaxConnections = cmp.Or(c.MaxConnections, connectionsFor(openFilesLimit()))
+	c.MaxConnectionsPerIP = s.connectionsPerIP.of(c.MaxConnections)
+	// On loopback every page in the browser of a user of this machine reaches the gateway.
+	if c.Hosts == nil && IsLoopback(s.HTTPAddr) && !s.controlsAccess() {
+		c.Hosts = []string{}
 	}
+	c.TLS, c.Tokens = s.TLS(), s.Tokens
+	return c
 }
 
-// allowedHosts returns the names that the header Host may have, or nil for every name.
-// On loopback every page in the browser of a user of this machine reaches the gateway.
-func (s *Serve) allowedHosts() []string {
-	if s.httpHosts == "" && (s.controlsAccess() || !IsLoopback(s.HTTPAddr)) {
-		return nil
-	}
-	return append([]string{}, splitList(s.httpHosts)...)
-}
-
-func (s *Serve) proxies() []netip.Prefix {
-	var found []netip.Prefix
-	for _, entry := range splitList(s.httpProxies) {
-		if network, err := parseNetwork(entry); err == nil { // was checked when the flag was set
-			found = append(found, network)
-		}
-	}
-	return found
-}
-
+// Service returns the configuration of the service over NATS.
 func (s *Serve) Service() natsapi.Config {
-	return natsapi.Config{SessionTimes: s.Sessions, ReplyPrefixes: splitList(s.replyPrefixes)}
+	c := s.service
+	c.SessionTimes, c.Tokens = s.Sessions, s.Tokens
+	return c
 }
 
+// TCP returns the configuration of dflockd's TCP protocol.
 func (s *Serve) TCP() dflockdtcp.Config {
-	return dflockdtcp.Config{SessionTimes: s.Sessions, KeepOnDisconnect: !s.autoRelease}
+	return dflockdtcp.Config{SessionTimes: s.Sessions, KeepOnDisconnect: !s.autoRelease, TLS: s.TLS(), Tokens: s.Tokens}
 }
 
+// Forrst returns the configuration of calls of functions.
 func (s *Serve) Forrst() forrst.Config {
-	return forrst.Config{
-		Prefix: s.functions.prefix, Timeout: s.functions.timeout, MaxWait: s.store.MaxWait,
-		NoForceRelease: !s.functions.forceRelease,
-	}
+	c := s.forrst
+	c.MaxWait, c.NoForceRelease, c.Tokens = s.store.MaxWait, !s.forceRelease, s.Tokens
+	return c
 }
 
+// Store returns the configuration of the store.
 func (s *Serve) Store() kvslots.Config {
 	c := s.store
 	c.MaxPlaces, c.MaxPlacesPerOrigin = s.Waits.Total, s.Waits.PerIP
@@ -72,30 +59,20 @@ func (s *Serve) Store() kvslots.Config {
 // service and for calls of functions.
 const ownConnections = 2
 
+// Embedded returns the configuration of the embedded server. Sync always is SyncGroup, which
+// has the same durability for clients.
 func (s *Serve) Embedded() natsembed.Config {
-	return natsembed.Config{
-		DataDir:  s.DataDir,
-		MaxStore: s.MaxStore,
-		Sync:     s.embeddedSync(),
-		Local:    true,
-		Addr:     s.NATSAddr,
-		User:     s.NATS.user, Password: s.NATS.password, Token: s.NATS.token,
-		Nkeys:   splitList(s.natsNkeys),
-		TLSCert: s.NATS.tlsCert, TLSKey: s.NATS.tlsKey, TLSCA: s.NATS.tlsCA,
-		Insecure:       s.natsInsecure,
-		MaxConnections: s.connectionsOfNATS() + ownConnections, MaxConnectionsPerIP: s.natsMaxConnectionsPerIP.of(s.connectionsOfNATS()),
-		Functions: natsembed.Functions{
-			Prefix: s.functions.prefix, User: s.functions.user, Password: s.functions.password, Nkeys: splitList(s.functions.nkeys),
-			ReplyTime: s.functions.timeout + time.Second, // the call has ended by then
-		},
+	c := s.embedded
+	c.Local = true
+	if c.Sync == natsembed.SyncAlways {
+		c.Sync = natsembed.SyncGroup
 	}
-}
-
-// embeddedSync returns the sync mode of the embedded server. For always it is SyncGroup,
-// which has the same durability for clients.
-func (s *Serve) embeddedSync() natsembed.Sync {
-	if s.sync == string(natsembed.SyncAlways) {
-		return natsembed.SyncGroup
-	}
-	return natsembed.Sync(s.sync)
+	c.User, c.Password, c.Token = s.NATS.user, s.NATS.password, s.NATS.token
+	c.TLSCert, c.TLSKey, c.TLSCA = s.NATS.tlsCert, s.NATS.tlsKey, s.NATS.tlsCA
+	// Clients that are not authenticated yet are among them, and open a file each, too.
+	clients := cmp.Or(c.MaxConnections, min(natsembed.DefaultMaxConnections, connectionsFor(openFilesLimit())))
+	c.MaxConnections, c.MaxConnectionsPerIP = clients+ownConnections, s.natsConnectionsPerIP.of(clients)
+	c.Functions.Prefix = s.forrst.Prefix
+	c.Functions.ReplyTime = s.forrst.Timeout + time.Second // the call has ended by then
+	return c
 }

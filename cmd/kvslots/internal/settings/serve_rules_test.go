@@ -22,7 +22,7 @@ func TestServeRules(t *testing.T) {
 		{"TCP with a token", []string{"--tcp-addr", ":6388", "--auth-token", "hunter2"}, ""},
 		{"TCP for everyone on HTTP", []string{"--tcp-addr", ":6388", "--http-insecure"}, "--tcp-addr can be reached from other machines"},
 		{"TCP with TLS alone", []string{"--tcp-addr", ":6388", "--tls-cert", "c", "--tls-key", "k"}, "--tcp-addr can be reached from other machines"},
-		{"TCP with client certificates", []string{"--tcp-addr", ":6388", "--tls-cert", "c", "--tls-key", "k", "--tls-client-ca", "a"}, ""},
+		{"TCP with client certificates", []string{"--tcp-addr", ":6388", "--tls-cert", "c", "--tls-key", "k", "--tls-client-ca", "a"}, "--tls-cert: no such file"},
 		{"no TCP", []string{"--tcp-insecure"}, "--tcp-insecure needs --tcp-addr"},
 		{"replicas elsewhere", external("--replicas", "3"), ""},
 		{"user and password", external("--nats-user", "u", "--nats-password", "hunter2"), ""},

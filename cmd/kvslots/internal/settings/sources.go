@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -28,76 +27,11 @@ func Load(command *cobra.Command, env Environment, of Group) error {
 	return of.check(command.Flags(), command.InOrStdin())
 }
 
-// alternatives are pairs that exclude each other. The source with the higher precedence decides
-// for one of a pair.
-var alternatives = [][2]string{
-	{"http-addr", "http-port"},
-	{tokenFlag, TokenFileFlag},
-	{ReadTokenFlag, ReadTokenFileFlag},
-	{serverFlag, natsURLFlag},
-	{"no-wait", "wait"},
-	{"command", afterDash},
-	{"jid", "force"},
-	{"revision", "force"},
-}
-
-// afterDash is the name, among those of flags, of a command that is given after --.
-const afterDash = "--"
-
 func applySources(flags *pflag.FlagSet, env Environment) error {
 	return errors.Join(applyEnvironment(flags, env), applyFile(flags))
 }
 
-// decided returns the flags that a source of lower precedence must not set: given flags
-// and their alternatives. It returns an error if both of a pair were given.
-func decided(flags *pflag.FlagSet) (map[string]bool, error) {
-	changed := map[string]bool{afterDash: flags.ArgsLenAtDash() >= 0 && flags.ArgsLenAtDash() < flags.NArg()}
-	flags.VisitAll(func(flag *pflag.Flag) { changed[flag.Name] = flag.Changed })
-	names := maps.Clone(changed)
-	for _, pair := range alternatives {
-		one, other := changed[pair[0]], changed[pair[1]]
-		if one && other && !isOff(flags, pair[0]) && !isOff(flags, pair[1]) {
-			return nil, excluded(pair[0], pair[1])
-		}
-		names[pair[0]], names[pair[1]] = names[pair[0]] || other, names[pair[1]] || one
-	}
-	return names, nil
-}
-
-// isOff reports whether a flag that was given is merely switched off.
-func isOff(flags *pflag.FlagSet, name string) bool {
-	flag := flags.Lookup(name)
-	return flag != nil && slices.Contains([]string{"false", "0"}, flag.Value.String())
-}
-
-func excluded(one, other string) error {
-	if other == afterDash {
-		return Usagef("--%s and a command after -- exclude each other", one)
-	}
-	return Usagef("--%s and --%s exclude each other", one, other)
-}
-
-// applyEnvironment sets flags from environment variables. It ignores empty ones.
-func applyEnvironment(flags *pflag.FlagSet, env Environment) error {
-	decidedBefore, err := decided(flags)
-	if err != nil {
-		return err
-	}
-	var found problems
-	flags.VisitAll(func(flag *pflag.Flag) {
-		name := EnvName(flag.Name)
-		if decidedBefore[flag.Name] || env[name] == "" || flag.Name == "help" {
-			return
-		}
-		if err := set(flag, env[name], fromEnvironment, name); err != nil {
-			found.add(Usagef("%s: %w", name, err))
-		}
-	})
-	_, err = decided(flags)
-	found.add(err)
-	return found.err()
-}
-
+// A source of a flag's value.
 const (
 	fromDefault     = "default"
 	fromCommandLine = "command line"
@@ -131,27 +65,61 @@ func sourceOf(flag *pflag.Flag) string {
 	return fromDefault
 }
 
-// given returns those flags that were given, and not merely switched off.
+// alternatives are pairs that exclude each other. The source with the higher precedence decides
+// for one of a pair.
+var alternatives = [][2]string{
+	{"http-addr", "http-port"},
+	{tokenFlag, TokenFileFlag},
+	{readTokenFlag, readTokenFlag + fileSuffix},
+	{serverFlag, natsURLFlag},
+	{"no-wait", "wait"},
+	{"command", afterDash},
+	{"jid", "force"},
+	{"revision", "force"},
+}
+
+// afterDash is the name, among those of flags, of a command that is given after --.
+const afterDash = "--"
+
+// decided returns the flags that a source of lower precedence must not set: given flags
+// and their alternatives. It returns an error if both of a pair were given.
+func decided(flags *pflag.FlagSet) (map[string]bool, error) {
+	changed := map[string]bool{afterDash: flags.ArgsLenAtDash() >= 0 && flags.ArgsLenAtDash() < flags.NArg()}
+	flags.VisitAll(func(flag *pflag.Flag) { changed[flag.Name] = flag.Changed })
+	names := maps.Clone(changed)
+	for _, pair := range alternatives {
+		one, other := changed[pair[0]], changed[pair[1]]
+		if one && other && !isOff(flags.Lookup(pair[0])) && !isOff(flags.Lookup(pair[1])) {
+			return nil, excluded(pair[0], pair[1])
+		}
+		names[pair[0]], names[pair[1]] = names[pair[0]] || other, names[pair[1]] || one
+	}
+	return names, nil
+}
+
+func excluded(one, other string) error {
+	if other == afterDash {
+		return Usagef("--%s and a command after -- exclude each other", one)
+	}
+	return Usagef("--%s and --%s exclude each other", one, other)
+}
+
+// isOff reports whether a flag that was given is merely switched off. flag may be nil.
+func isOff(flag *pflag.Flag) bool {
+	return flag != nil && slices.Contains([]string{"false", "0"}, flag.Value.String())
+}
+
+// isGiven reports whether a flag was given, and not merely switched off. flag may be nil.
+func isGiven(flag *pflag.Flag) bool {
+	return flag != nil && flag.Changed && flag.Value.String() != "" && !isOff(flag)
+}
+
+// given returns those flags that were given.
 func given(flags *pflag.FlagSet, names ...string) (found []string) {
 	for _, name := range names {
-		flag := flags.Lookup(name)
-		if flag.Changed && flag.Value.String() != "" && !isOff(flags, name) {
+		if isGiven(flags.Lookup(name)) {
 			found = append(found, "--"+name)
 		}
 	}
 	return found
 }
-
-// ErrorText returns the text of an error about a command. It names each flag that was set by an
-// environment variable, or by a key of the file, as that variable or key: as the operator
-// knows it.
-func ErrorText(flags *pflag.FlagSet, err error) string {
-	return flagName.ReplaceAllStringFunc(err.Error(), func(name string) string {
-		if flag := flags.Lookup(name[2:]); flag != nil && flag.Annotations[setBy] != nil {
-			return flag.Annotations[setBy][1]
-		}
-		return name
-	})
-}
-
-var flagName = regexp.MustCompile(`--[a-z]+(?:-[a-z]+)*`)

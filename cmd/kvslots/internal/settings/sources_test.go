@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
@@ -18,8 +19,8 @@ import (
 // load loads settings as serve does.
 func load(t *testing.T, args []string, env Environment) (*Serve, error) {
 	t.Helper()
-	s, command := DefaultServe(), &cobra.Command{Use: "serve"}
-	s.AddFlags(command.Flags())
+	command := &cobra.Command{Use: "serve"}
+	s := NewServe(command.Flags())
 	kvslotstest.Must(t, command.ParseFlags(args))
 	return s, Load(command, env, s)
 }
@@ -43,11 +44,11 @@ func TestPrecedence(t *testing.T) {
 			"KVSLOTS_UNKNOWN":  "x",
 		})
 	kvslotstest.Must(t, err)
-	want := DefaultServe()
+	want := NewServe(&pflag.FlagSet{})
 	want.store.MaxTTL = 30 * time.Second  // flag
 	want.store.MaxWait = 20 * time.Second // environment
 	want.store.MaxLocks = 3               // file
-	want.DataDir = "/from/file"           // file
+	want.embedded.DataDir = "/from/file"  // file
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got  %+v\nwant %+v", s, want)
 	}
@@ -93,9 +94,8 @@ func TestAlternatives(t *testing.T) {
 
 func TestEveryFlagHasATwin(t *testing.T) {
 	newFlags := func() *pflag.FlagSet {
-		s := DefaultServe()
 		flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-		s.AddFlags(flags)
+		NewServe(flags)
 		return flags
 	}
 	newFlags().VisitAll(func(flag *pflag.Flag) {
@@ -126,7 +126,9 @@ func TestEveryFlagHasATwin(t *testing.T) {
 			"environment": func(flags *pflag.FlagSet) error {
 				return applyEnvironment(flags, Environment{EnvName(flag.Name): value})
 			},
-			"file": func(flags *pflag.FlagSet) error { return applyKey(flags, nil, flag.Name, value) },
+			"file": func(flags *pflag.FlagSet) error {
+				return applyKey(flags, nil, flag.Name, &yaml.Node{Kind: yaml.ScalarNode, Value: value, Style: yaml.DoubleQuotedStyle})
+			},
 		} {
 			flags := newFlags()
 			if err := apply(flags); err != nil || !flags.Changed(flag.Name) {
@@ -146,7 +148,7 @@ func TestFileFormats(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, err := load(t, []string{"--config", writeFile(t, name, content)}, nil)
 			kvslotstest.Must(t, err)
-			if s.sync != "interval" || s.store.MaxTTL != 90*time.Second || s.DrainWait != time.Hour {
+			if s.embedded.Sync != "interval" || s.store.MaxTTL != 90*time.Second || s.DrainWait != time.Hour {
 				t.Errorf("got %+v", s)
 			}
 		})
@@ -163,7 +165,7 @@ func TestBadSources(t *testing.T) {
 		{"environment's number", "", "", map[string]string{"KVSLOTS_REPLICAS": "many"}, "KVSLOTS_REPLICAS: must be an integer"},
 		{"environment's switch", "", "", map[string]string{"KVSLOTS_NATS_INSECURE": "hunter2"}, "KVSLOTS_NATS_INSECURE: must be true or false"},
 		{"line of JSON", "a.json", "{\"sync\": \"always\",\n \"max-ttl\": \"hunter2\"}", nil, "a.json: line 2: max-ttl: must be a duration"},
-		{"line of a section", "a.yaml", "sync: always\nHTTP:\n  addr: hunter2\n", nil, `a.yaml: line 2: unknown key "http"`},
+		{"line of a section", "a.yaml", "sync: always\nHTTP:\n  addr: hunter2\n", nil, `a.yaml: line 3: unknown key "http"`},
 		{"value", "a.yaml", "max-ttl: soon\n", nil, "a.yaml: line 1: max-ttl: must be a duration"},
 		{"fraction", "a.json", `{"max-ttl":1.5}`, nil, "max-ttl: must be a duration"},
 		{"large number", "a.json", `{"max-ttl":1e30}`, nil, "max-ttl: must be"},

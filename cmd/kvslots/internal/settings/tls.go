@@ -1,29 +1,19 @@
 package settings
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"maps"
-
-	"github.com/spf13/pflag"
 )
 
+// keyPair are the files of --tls-cert and --tls-key.
 type keyPair struct{ cert, key string }
 
 const certificateKeyUsage = "file with the certificate's key"
 
-func (k *keyPair) addFlags(flags *pflag.FlagSet, use string) {
-	flags.StringVar(&k.cert, "tls-cert", "", use)
-	flags.StringVar(&k.key, "tls-key", "", certificateKeyUsage)
-}
-
-func (k *keyPair) check() error {
-	if (k.cert == "") != (k.key == "") {
-		return Usagef("--tls-cert and --tls-key go together")
-	}
-	return nil
+func (k *keyPair) addFlags(flags table, use string) {
+	flags.row("tls-cert", plain(&k.cert, ""), use)
+	flags.row("tls-key", plain(&k.key, ""), certificateKeyUsage, secretFile)
 }
 
 func (k *keyPair) files() []fileOf { return []fileOf{{"tls-cert", k.cert}, {"tls-key", k.key}} }
@@ -34,8 +24,8 @@ type ClientTLS struct {
 	keyPair
 }
 
-func (c *ClientTLS) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&c.ca, "tls-ca", "", "file with the certificate authorities to trust for --server, instead of the system's")
+func (c *ClientTLS) addFlags(flags table) {
+	flags.row("tls-ca", plain(&c.ca, ""), "file with the certificate authorities to trust for --server, instead of the system's")
 	c.keyPair.addFlags(flags, "file with the certificate to show to --server")
 }
 
@@ -56,43 +46,32 @@ func (c *ClientTLS) Config() (*tls.Config, error) {
 	return config, err
 }
 
-// ServerTLS has the files of the HTTP listener.
-type ServerTLS struct {
-	keyPair
-	clientCA string
-	loaded   map[string][]byte // contents of the files, by their flags
+// TLS returns the configuration of the HTTP listener and of --tcp-addr, or nil without
+// certificates. Handshakes use the current files, and connections keep theirs.
+func (s *Serve) TLS() *tls.Config {
+	if s.certificates.Load() == nil {
+		return nil
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.certificates.Load(), nil },
+	}
 }
 
-func (s *ServerTLS) addFlags(flags *pflag.FlagSet) {
-	s.keyPair.addFlags(flags, "file with the certificate of the HTTP listener and of --tcp-addr, which then accept TLS only; read again when it changes")
-	flags.StringVar(&s.clientCA, "tls-client-ca", "", "file with certificate authorities, one of which must have issued the certificate of each client over HTTP and at --tcp-addr")
+// Certificate returns the certificate that TLS shows, or nil.
+func (s *Serve) Certificate() *x509.Certificate {
+	if current := s.certificates.Load(); current != nil {
+		return current.Certificates[0].Leaf
+	}
+	return nil
 }
 
-func (s *ServerTLS) check() error {
-	if s.clientCA != "" && s.cert == "" && s.key == "" {
-		return Usagef("--tls-client-ca needs --tls-cert and --tls-key")
-	}
-	return s.keyPair.check()
-}
-
-// Load reads the files, and returns the configuration of a server. It returns nil if they are
-// as at the last Load that succeeded, and without files. Without authorities the server asks
-// clients for no certificate. Only the first Load has a time limit.
-func (s *ServerTLS) Load() (*tls.Config, error) {
-	if s.cert == "" {
-		return nil, nil
-	}
-	read := readRegular
-	if s.loaded == nil {
-		read = readFile
-	}
-	contents, err := readFiles(read, append(s.files(), fileOf{"tls-client-ca", s.clientCA})...)
-	if err != nil || maps.EqualFunc(contents, s.loaded, bytes.Equal) {
-		return nil, err
-	}
+// useCertificates puts the contents of the files in force. Without authorities the server asks
+// clients for no certificate.
+func (s *Serve) useCertificates(contents Contents) error {
 	pair, err := parseKeyPair(contents, "tls-cert", "tls-key")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// HTTP/2 would have many requests on one connection, and the limits count
 	// connections.
@@ -100,16 +79,17 @@ func (s *ServerTLS) Load() (*tls.Config, error) {
 	if s.clientCA != "" {
 		config.ClientAuth = tls.RequireAndVerifyClientCert
 		if config.ClientCAs, err = parseAuthorities(contents, "tls-client-ca"); err != nil {
-			return nil, err
+			return err
 		}
 		// A resumed session would not be checked against authorities that have replaced others.
 		config.SessionTicketsDisabled = true
 	}
-	s.loaded = contents
-	return config, nil
+	s.certificates.Store(config)
+	return nil
 }
 
-func parseKeyPair(read map[string][]byte, cert, key string) ([]tls.Certificate, error) {
+// parseKeyPair parses the contents of two flags' files, if both were read.
+func parseKeyPair(read Contents, cert, key string) ([]tls.Certificate, error) {
 	if read[cert] == nil || read[key] == nil {
 		return nil, nil
 	}
@@ -120,7 +100,8 @@ func parseKeyPair(read map[string][]byte, cert, key string) ([]tls.Certificate, 
 	return []tls.Certificate{pair}, nil
 }
 
-func parseAuthorities(read map[string][]byte, flag string) (*x509.CertPool, error) {
+// parseAuthorities parses the content of a flag's file, if it was read.
+func parseAuthorities(read Contents, flag string) (*x509.CertPool, error) {
 	if read[flag] == nil {
 		return nil, nil
 	}

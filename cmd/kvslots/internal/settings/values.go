@@ -3,64 +3,76 @@ package settings
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/kvslots/kvslots/gateway/natsapi"
-	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
-// flagValue is the pflag.Value of every flag whose text is checked. Set checks the text,
-// so that its caller can add the name of the flag, variable or key to the error. Errors
-// do not contain the text, which may be a secret, unless the flag says otherwise.
-type flagValue[T any] struct {
+// value is the pflag.Value of every flag whose text is checked. Set checks the text, so
+// that its caller can add the name of the flag, variable or key to the error. Errors do
+// not contain the text, which may be a secret, unless the kind says otherwise.
+type value[T any] struct {
 	target *T
 	kind   string // name of the type in the help
 	parse  func(text string) (T, error)
-	format func(T) string
+	format func(T) string // of what parse reads; nil is fmt.Sprint
 }
 
-func (f flagValue[T]) Set(text string) error {
-	value, err := f.parse(text)
+// with returns the value with its default.
+func (v value[T]) with(initial T) value[T] {
+	*v.target = initial
+	return v
+}
+
+// Set implements pflag.Value.
+func (v value[T]) Set(text string) error {
+	parsed, err := v.parse(text)
 	if err == nil {
-		*f.target = value
+		*v.target = parsed
 	}
 	return err
 }
 
-func (f flagValue[T]) String() string {
-	if f.target == nil { // pflag calls String on a zero value
+func (v value[T]) String() string {
+	switch {
+	case v.target == nil: // pflag calls String on a zero value
 		return ""
+	case v.format == nil:
+		return fmt.Sprint(*v.target)
 	}
-	return f.format(*f.target)
+	return v.format(*v.target)
 }
 
-func (f flagValue[T]) Type() string { return f.kind }
+// Type implements pflag.Value.
+func (v value[T]) Type() string { return v.kind }
 
 // Duration is a flag such as "30s" or "1h". A bare number is seconds.
-func Duration(target *time.Duration, min, max time.Duration) flagValue[time.Duration] {
-	return multiple(target, time.Nanosecond, "a duration", min, max)
+func Duration(target *time.Duration, initial, min, max time.Duration) value[time.Duration] {
+	return multiple(target, time.Nanosecond, "a duration", min, max).with(initial)
 }
 
 // Seconds is a Duration in whole seconds.
-func Seconds(target *time.Duration, min, max time.Duration) flagValue[time.Duration] {
-	return multiple(target, time.Second, "a duration in whole seconds", min, max)
+func Seconds(target *time.Duration, initial, min, max time.Duration) value[time.Duration] {
+	return multiple(target, time.Second, "a duration in whole seconds", min, max).with(initial)
 }
 
-// Forever is the value of Wait for the word forever. It can be added to a time.
-const Forever = 100 * 365 * 24 * time.Hour
+const (
+	// MaxDuration is longer than any useful lease or wait, and does not overflow.
+	MaxDuration = 365 * 24 * time.Hour
 
-const forever = "forever"
+	// Forever is the value of Wait for the word forever. It can be added to a time.
+	Forever = 100 * MaxDuration
+
+	forever = "forever"
+)
 
 // Wait is a flag such as "30s", or "forever". A bare number is seconds; 0 is no wait.
-func Wait(target *time.Duration) flagValue[time.Duration] {
-	value := Seconds(target, 0, MaxDuration)
-	seconds := value.parse
-	value.kind = "duration|forever"
-	value.parse = func(text string) (time.Duration, error) {
+func Wait(target *time.Duration, initial time.Duration) value[time.Duration] {
+	v := Seconds(target, initial, 0, MaxDuration)
+	seconds := v.parse
+	v.kind = "duration|forever"
+	v.parse = func(text string) (time.Duration, error) {
 		if text == forever {
 			return Forever, nil
 		}
@@ -70,18 +82,18 @@ func Wait(target *time.Duration) flagValue[time.Duration] {
 		}
 		return wait, err
 	}
-	return value
+	return v
 }
 
 // multiple is a flag that takes a multiple of unit in a range.
-func multiple(target *time.Duration, unit time.Duration, format string, min, max time.Duration) flagValue[time.Duration] {
-	return flagValue[time.Duration]{target, "duration", func(text string) (time.Duration, error) {
-		value, err := parseDuration(text)
-		if err != nil || value < min || value > max || value%unit != 0 {
+func multiple(target *time.Duration, unit time.Duration, what string, min, max time.Duration) value[time.Duration] {
+	return value[time.Duration]{target, "duration", func(text string) (time.Duration, error) {
+		d, err := parseDuration(text)
+		if err != nil || d < min || d > max || d%unit != 0 {
 			return 0, fmt.Errorf(`must be %s such as "30s" or "1h", or a number of seconds, between %s and %s`,
-				format, FormatDuration(min), FormatDuration(max))
+				what, FormatDuration(min), FormatDuration(max))
 		}
-		return value, nil
+		return d, nil
 	}, FormatDuration}
 }
 
@@ -93,27 +105,31 @@ func parseDuration(text string) (time.Duration, error) {
 }
 
 // FormatDuration formats a duration as Duration reads it.
-func FormatDuration(value time.Duration) string {
+func FormatDuration(d time.Duration) string {
 	switch {
-	case value == Forever:
+	case d == Forever:
 		return forever
-	case value != 0 && value%time.Hour == 0:
-		return strconv.Itoa(int(value/time.Hour)) + "h"
-	case value%time.Second == 0:
-		return strconv.Itoa(int(value/time.Second)) + "s"
+	case d != 0 && d%time.Hour == 0:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d%time.Second == 0:
+		return fmt.Sprintf("%ds", d/time.Second)
 	}
-	return value.String()
+	return d.String()
 }
 
-func Number(target *int, min, max int) flagValue[int] {
-	return flagValue[int]{target, "int", func(text string) (int, error) {
-		value, err := strconv.Atoi(text)
-		if err != nil || value < min || value > max {
+// Number is a flag that takes an integer in a range.
+func Number(target *int, initial, min, max int) value[int] {
+	return value[int]{target, "int", func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < min || n > max {
 			return 0, fmt.Errorf("must be an integer between %d and %d", min, max)
 		}
-		return value, nil
-	}, strconv.Itoa}
+		return n, nil
+	}, nil}.with(initial)
 }
+
+// maximum is a flag that takes the maximum of a number; 0 is none.
+func maximum(target *int, initial int) value[int] { return Number(target, initial, 0, math.MaxInt32) }
 
 // share is what one client may have of what all clients may have: a number or, if percent is
 // set, so many percent of it.
@@ -133,107 +149,117 @@ func (s share) of(most int) int {
 	return max(1, most*s.n/100)
 }
 
-// shareFlag is a flag that takes a share.
-func shareFlag(target *share) flagValue[share] {
-	return flagValue[share]{target, "int|percent", func(text string) (s share, err error) {
+func (s share) String() string {
+	if s.percent {
+		return strconv.Itoa(s.n) + "%"
+	}
+	return strconv.Itoa(s.n)
+}
+
+// shareOf is a flag that takes a share.
+func shareOf(target *share, initial share) value[share] {
+	return value[share]{target, "int|percent", func(text string) (s share, err error) {
 		text, s.percent = strings.CutSuffix(text, "%")
 		s.n, err = strconv.Atoi(text)
 		if err != nil || s.n < 0 || s.n > math.MaxInt32 || s.percent && (s.n < 1 || s.n > 100) {
 			return s, fmt.Errorf("must be an integer between 0 and %d, or a percentage between 1%% and 100%%", math.MaxInt32)
 		}
 		return s, nil
-	}, func(s share) string {
-		if s.percent {
-			return strconv.Itoa(s.n) + "%"
-		}
-		return strconv.Itoa(s.n)
-	}}
+	}, nil}.with(initial)
 }
 
-// size is a flag that takes a number of bytes, with K, M, G or T for powers of 1024.
-func size(target *int64) flagValue[int64] {
-	return flagValue[int64]{target, "bytes", func(text string) (int64, error) {
-		value, err := strconv.ParseInt(strings.TrimRight(text, "KMGT"), 10, 64)
-		power := 0
-		if text != "" {
-			power = strings.IndexByte("KMGT", text[len(text)-1]) + 1
+// size is a flag that takes a number of bytes, by default 0, with K, M, G or T for powers of 1024.
+func size(target *int64) value[int64] {
+	return value[int64]{target, "bytes", func(text string) (int64, error) {
+		digits, power := text, 0
+		if last := len(text) - 1; last >= 0 {
+			if power = 1 + strings.IndexByte("KMGT", text[last]); power > 0 {
+				digits = text[:last]
+			}
 		}
-		if err != nil || value < 0 || value > maxSize>>(10*power) || strings.ContainsAny(text[:len(text)-1], "KMGT+") {
+		n, err := strconv.ParseUint(digits, 10, 64)
+		if err != nil || n > maxSize>>(10*power) {
 			return 0, fmt.Errorf("must be a number of bytes such as 512M or 2G")
 		}
-		return value << (10 * power), nil
-	}, func(value int64) string { return strconv.FormatInt(value, 10) }}
+		return int64(n << (10 * power)), nil
+	}, nil}
 }
 
 const maxSize = 1 << 60
 
-func Decimal(target *float64, min, max float64) flagValue[float64] {
-	return flagValue[float64]{target, "number", func(text string) (float64, error) {
-		value, err := strconv.ParseFloat(text, 64)
+// Decimal is a flag that takes 0, the default, or a number in a range.
+func Decimal(target *float64, min, max float64) value[float64] {
+	return value[float64]{target, "number", func(text string) (float64, error) {
+		n, err := strconv.ParseFloat(text, 64)
 		// NaN is in no range.
-		if err != nil || value != 0 && !(value >= min && value <= max) {
+		if err != nil || n != 0 && !(n >= min && n <= max) {
 			return 0, fmt.Errorf("must be 0, or a number between %s and %s", formatDecimal(min), formatDecimal(max))
 		}
-		return value, nil
+		return n, nil
 	}, formatDecimal}
 }
 
-func formatDecimal(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }
+func formatDecimal(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-func asGiven(text string) string { return text }
-
-// checked is a flag that takes a text for which check returns nil.
-func checked(target *string, kind string, check func(text string) error) flagValue[string] {
-	return flagValue[string]{target, kind, func(text string) (string, error) { return text, check(text) }, asGiven}
+// toggle is a flag that takes true or false.
+func toggle(target *bool, initial bool) value[bool] {
+	return value[bool]{target, "bool", strconv.ParseBool, nil}.with(initial)
 }
 
-func Choice(target *string, words ...string) flagValue[string] {
+func anyText(string) error { return nil }
+
+// plain is a flag that takes any text.
+func plain(target *string, initial string) value[string] {
+	return checked(target, "string", anyText).with(initial)
+}
+
+// checked is a flag that takes a text for which check returns nil.
+func checked[T ~string](target *T, kind string, check func(text string) error) value[T] {
+	return value[T]{target, kind, func(text string) (T, error) { return T(text), check(text) }, nil}
+}
+
+// Choice is a flag that takes one of a few words.
+func Choice[T ~string](target *T, initial T, words ...string) value[T] {
 	return checked(target, strings.Join(words, "|"), func(text string) error {
 		if !slices.Contains(words, text) {
 			return fmt.Errorf("must be one of %s", strings.Join(words, ", "))
 		}
 		return nil
-	})
-}
-
-var validPrefix = regexp.MustCompile(`^[A-Za-z0-9][\w-]*(\.[\w-]+)*$`)
-
-func subjectPrefix(target *string) flagValue[string] {
-	return checked(target, "subject", func(text string) error {
-		if first, _, _ := strings.Cut(text, "."); len(text) > 100 || !validPrefix.MatchString(text) || first == subjects.Service {
-			return fmt.Errorf("must be up to 100 characters: words of A-Z, a-z, 0-9, - and _ with dots between them, and must not begin with kvslots or _")
-		}
-		return nil
-	})
+	}).with(initial)
 }
 
 // list is a flag that takes entries separated by commas, or nothing.
-func list(target *string, kind string, check func(entry string) error) flagValue[string] {
-	return flagValue[string]{target, kind, func(text string) (string, error) {
-		if text == "" {
-			return "", nil
-		}
-		entries := strings.Split(text, ",")
-		for i := range entries {
-			entries[i] = strings.TrimSpace(entries[i])
-			if err := check(entries[i]); err != nil {
-				return "", err
+func list[T any](target *[]T, kind string, parse func(entry string) (T, error)) value[[]T] {
+	return value[[]T]{target, kind, func(text string) (entries []T, err error) {
+		for _, entry := range splitList(text) {
+			parsed, err := parse(entry)
+			if err != nil {
+				return nil, err
 			}
+			entries = append(entries, parsed)
 		}
-		return strings.Join(entries, ","), nil
-	}, asGiven}
+		return entries, nil
+	}, func(entries []T) string {
+		var texts []string
+		for _, entry := range entries {
+			texts = append(texts, fmt.Sprint(entry))
+		}
+		return strings.Join(texts, ",")
+	}}
 }
 
-func splitList(text string) []string {
-	var entries []string
-	for _, entry := range strings.Split(text, ",") {
-		if entry = strings.TrimSpace(entry); entry != "" {
-			entries = append(entries, entry)
-		}
+// texts is a list of texts for which check returns nil.
+func texts(target *[]string, kind string, check func(entry string) error) value[[]string] {
+	return list(target, kind, func(entry string) (string, error) { return entry, check(entry) })
+}
+
+// splitList returns the entries of a list, which has none if text is empty.
+func splitList(text string) (entries []string) {
+	if text == "" {
+		return nil
+	}
+	for entry := range strings.SplitSeq(text, ",") {
+		entries = append(entries, strings.TrimSpace(entry))
 	}
 	return entries
-}
-
-func replyPrefixes(target *string) flagValue[string] {
-	return list(target, "subjects", natsapi.CheckReplyPrefix)
 }

@@ -3,6 +3,8 @@ package settings
 import (
 	"testing"
 	"time"
+
+	"github.com/kvslots/kvslots/gateway/natsapi"
 )
 
 func TestParseDuration(t *testing.T) {
@@ -131,17 +133,15 @@ func TestOrigins(t *testing.T) {
 		"https://a.b,":              false,
 		"https://a.b https://c.d":   false,
 	} {
-		var got string
-		if err := origins(&got).Set(text); (err == nil) != ok {
+		var got []string
+		if err := texts(&got, "origins", checkOrigin).Set(text); (err == nil) != ok {
 			t.Errorf("%q: %v, want ok %v", text, err, ok)
 		}
 	}
-	var got string
-	if err := origins(&got).Set(" https://a.b ,http://c.d"); err != nil || len(splitList(got)) != 2 || got != "https://a.b,http://c.d" {
+	var got []string
+	flag := texts(&got, "origins", checkOrigin)
+	if err := flag.Set(" https://a.b ,http://c.d"); err != nil || len(got) != 2 || flag.String() != "https://a.b,http://c.d" {
 		t.Errorf("got %q, %v", got, err)
-	}
-	if got := splitList(""); got != nil {
-		t.Errorf("none are %q", got)
 	}
 }
 
@@ -149,15 +149,16 @@ func TestReplyPrefixes(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "app": "app", "app.inbox, _INBOX_x ,b": "app.inbox,_INBOX_x,b",
 	} {
-		var got string
-		if err := replyPrefixes(&got).Set(text); err != nil || got != want {
+		var got []string
+		flag := texts(&got, "subjects", natsapi.CheckReplyPrefix)
+		if err := flag.Set(text); err != nil || flag.String() != want {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{",", "a,", "a,,b", "a.>", "$KV", "a,$JS.API", "kvslots.x", "_GR_", " "} {
-		value := "kept"
-		if err := replyPrefixes(&value).Set(text); err == nil || value != "kept" {
-			t.Errorf("%q: %q, %v", text, value, err)
+		got := []string{"kept"}
+		if err := texts(&got, "subjects", natsapi.CheckReplyPrefix).Set(text); err == nil || got[0] != "kept" {
+			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
 }
@@ -168,7 +169,7 @@ func TestAddresses(t *testing.T) {
 		"127.0.0.1:65536": false, "127.0.0.1:-1": false, "127.0.0.1:": false, "127.0.0.1": false, "127.0.0.1:http": false,
 	} {
 		var got string
-		if err := address(&got).Set(text); (err == nil) != want {
+		if err := address(&got, "").Set(text); (err == nil) != want {
 			t.Errorf("%q: %v", text, err)
 		}
 		if err := loopback(&got).Set(text); (err == nil) != want {

@@ -17,8 +17,8 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	if err != nil {
 		return nil, err
 	}
-	if format == "console" || format == "auto" && isTerminal(w) {
-		w = zerolog.ConsoleWriter{Out: w, NoColor: !isTerminal(w), TimeFormat: time.TimeOnly}
+	if format == "console" || format == "auto" && IsTerminal(w) {
+		w = zerolog.ConsoleWriter{Out: w, NoColor: !IsTerminal(w), TimeFormat: time.TimeOnly}
 	}
 	lines := zerolog.New(zerolog.SyncWriter(w)).Level(parsed).Hook(timestamp{}, newLogLimit())
 	return slog.New(handler{zerolog.NewSlogHandler(lines)}), nil
@@ -46,7 +46,8 @@ func (timestamp) Run(e *zerolog.Event, _ zerolog.Level, _ string) {
 	e.Str(zerolog.TimestampFieldName, time.Now().UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
-func isTerminal(w io.Writer) bool {
+// IsTerminal reports whether w is a terminal.
+func IsTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {
 		return false

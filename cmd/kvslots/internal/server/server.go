@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/gateway"
+	"github.com/kvslots/kvslots/gateway/dflockdtcp"
 	"github.com/kvslots/kvslots/gateway/events"
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/kvslots"
@@ -50,12 +52,12 @@ type server struct {
 	lending  *gateway.Lending // shared by the dialects and the NATS service, as are turns
 	turns    *gateway.Turns
 
-	ln        *net.TCPListener
-	tcp       *dflockdListener // nil without
+	ln, tcpLn net.Listener // tcpLn is that of --tcp-addr; nil without
 	waiting   *standby
 	nats      *backend
 	store     *kvslots.Store
 	functions *forrst.Server
+	tcp       *dflockdtcp.Server // nil without
 }
 
 func newServer(c Config) *server {
@@ -72,22 +74,22 @@ func newServer(c Config) *server {
 // them in the opposite order; when hurry ends, it stops without draining further.
 func (s *server) run(stop, hurry context.Context) (err error) {
 	defer s.startReloader()()
-	ln, err := net.Listen("tcp", s.settings.HTTPAddr) // before NATS, since it fails more often
-	if err != nil {
+	if s.ln, err = net.Listen("tcp", s.settings.HTTPAddr); err != nil { // before NATS, since it fails more often
 		return fmt.Errorf("HTTP: %w", err)
 	}
-	defer ln.Close()
-	s.ln = ln.(*net.TCPListener)
-	if s.tcp, err = listenDflockd(s.settings.TCPAddr); err != nil {
-		return err
+	defer s.ln.Close()
+	if addr := s.settings.TCPAddr; addr != "" { // the kernel takes connections until there is a store
+		if s.tcpLn, err = net.Listen("tcp", addr); err != nil {
+			return fmt.Errorf("TCP: %w", err)
+		}
+		defer s.tcpLn.Close()
 	}
-	defer s.tcp.close()
 	stopDebug, err := startDebug(s.settings.DebugAddr, s.log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopDebug()) }()
-	s.waiting = newStandby(s.ln, s.httpConfig(), s.manager, s.log)
+	s.waiting = newStandby(s.ln.(*net.TCPListener), s.httpConfig(), s.manager, s.log)
 	defer func() { err = errors.Join(err, s.waiting.stop()) }()
 	if s.nats, err = s.openBackend(stop); err != nil {
 		return err
@@ -112,7 +114,6 @@ func (s *server) lend(stop, hurry context.Context) (err error) {
 	})()
 	s.functions = s.newFunctions()
 	defer func() { err = errors.Join(err, closing(s.functions.Close)) }()
-	s.newDflockd()
 	finishers := []gateway.Finisher{s.functions}
 	if s.nats.service != nil {
 		service, err := s.startService()
@@ -122,7 +123,8 @@ func (s *server) lend(stop, hurry context.Context) (err error) {
 		defer func() { err = errors.Join(err, closing(service.Close)) }()
 		finishers = []gateway.Finisher{service, s.functions} // the service first, since its requests call functions
 	}
-	if s.tcp != nil {
+	if s.tcpLn != nil {
+		s.tcp = s.newDflockd()
 		finishers = append([]gateway.Finisher{s.tcp}, finishers...)
 	}
 	if s.settings.PublishEvents {
@@ -130,7 +132,6 @@ func (s *server) lend(stop, hurry context.Context) (err error) {
 	}
 	s.logListening()
 	gw := s.newGateway(finishers)
-	s.tcp.start()
 	s.manager.ready("serving HTTP at " + s.ln.Addr().String())
 	defer s.manager.watch(s.nats.alive(s.store))()
 	return s.serve(stop, hurry, gw)
@@ -140,7 +141,7 @@ func (s *server) lend(stop, hurry context.Context) (err error) {
 func (s *server) logListening() {
 	attrs := []any{"http", s.ln.Addr().String(), "version", s.version, "sync", s.nats.sync}
 	if s.tcp != nil {
-		attrs = append(attrs, "tcp", s.tcp.ln.Addr().String())
+		attrs = append(attrs, "tcp", s.tcpLn.Addr().String())
 	}
 	if s.settings.UI != "off" {
 		attrs = append(attrs, "page", s.pageURL())
@@ -174,26 +175,37 @@ func (s *server) pageURL() string {
 	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(at.Port)) + "/"
 }
 
-// serve serves HTTP and TCP until stop ends, then drains until hurry ends.
+// serve serves HTTP and TCP until stop ends, then drains until hurry ends. Without one of its listeners the
+// gateway gets no more requests, and ends.
 func (s *server) serve(stop, hurry context.Context, gw *gateway.Gateway) error {
-	served := make(chan error, 1)
-	go func() { served <- gw.Serve(s.ln) }()
-	failed := func(transport string, err error) error { // a listener: the gateway gets no more requests
+	failed := make(chan error, 2)
+	var running sync.WaitGroup
+	start := func(transport string, serve func(net.Listener) error, ln net.Listener) {
+		running.Go(func() {
+			if err := serve(ln); err != nil {
+				failed <- fmt.Errorf("%s: %w", transport, err)
+			}
+		})
+	}
+	start("HTTP", gw.Serve, s.ln)
+	if s.tcp != nil {
+		start("TCP", s.tcp.Serve, s.tcpLn)
+	}
+	var err error
+	select {
+	case err = <-failed:
 		s.manager.stopping("failed")
 		hurried, cancel := context.WithCancel(hurry)
 		cancel()
-		return errors.Join(fmt.Errorf("%s: %w", transport, err), gw.Drain(hurried))
-	}
-	select {
-	case err := <-served:
-		return failed("HTTP", err)
-	case err := <-s.tcp.failed():
-		return errors.Join(failed("TCP", err), <-served)
+		hurry = hurried
 	case <-stop.Done():
 		s.manager.stopping("draining")
 		s.log.Info("draining", "wait_ms", s.settings.DrainWait.Milliseconds())
-		return errors.Join(gw.Drain(hurry), <-served)
 	}
+	err = errors.Join(err, gw.Drain(hurry))
+	running.Wait()
+	close(failed)
+	return errors.Join(err, <-failed)
 }
 
 // closing calls the Close of a part of the server with a new context, since those of run

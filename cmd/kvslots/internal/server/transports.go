@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/dflockd"
+	"github.com/kvslots/kvslots/gateway/dflockdtcp"
 	"github.com/kvslots/kvslots/gateway/events"
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/library"
@@ -51,6 +52,25 @@ func (s *server) newFunctions() *forrst.Server {
 	c.Version = s.version
 	c.Logger = s.log.With("component", "forrst")
 	return forrst.New(s.store, c)
+}
+
+func (s *server) newDflockd() *dflockdtcp.Server {
+	c := s.settings.TCP()
+	c.Sessions, c.Lending, c.Turns = s.store, s.lending, s.turns
+	c.Clients = s.clients
+	c.Logger = s.log.With("component", "tcp")
+	return dflockdtcp.New(c)
+}
+
+// clients returns the number of clients that have no session, for statistics.
+func (s *server) clients() (n int) {
+	if s.nats.server != nil {
+		n = s.nats.server.Clients().NumClients()
+	}
+	if s.tcp != nil {
+		n += s.tcp.Clients()
+	}
+	return n
 }
 
 func (s *server) startService() (*natsapi.Service, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
+// poolHelp is part of the help of every command that takes a pool.
 const poolHelp = `The pool's UUID is its only credential, and other users of the machine can see command lines. So <pool> may also be
 @FILE, a file that contains the UUID (@- is standard input). Without <pool> the command takes it from KVSLOTS_POOL.`
 
@@ -32,18 +33,6 @@ func arguments(names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-var leaseArguments = []string{"[<pool>]", "<lease>"}
-
-// poolAndLease returns the arguments for the pool and for the lease. An argument alone is the
-// lease, unless there is no pool then.
-func (p *poolCommand) poolAndLease(args []string) (pool, lease []string, err error) {
-	last := len(args) - 1
-	if last == 0 && p.env[settings.PoolVariable] == "" {
-		return nil, nil, settings.Usagef("<pool> or <lease> is missing: give both, or the pool in %s", settings.PoolVariable)
-	}
-	return args[:last], args[last:], nil
 }
 
 // secretArgument parses an argument that is a UUID, or @ and the name of a file that

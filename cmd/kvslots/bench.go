@@ -28,16 +28,8 @@ func benchCommand(env settings.Environment) *cobra.Command {
 	var asJSON bool
 	var dir string
 	var at settings.Gateway
-	command := &cobra.Command{
-		Use:   "bench",
-		Short: "Measure the throughput and latency of a gateway",
-		Long:  strings.TrimSpace(benchHelp),
-		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			err := load(command, env, &at)
-			if err != nil {
-				return err
-			}
+	command := newCommand(env, &at, "bench", "Measure the throughput and latency of a gateway", benchHelp, cobra.NoArgs,
+		func(command *cobra.Command, _ []string) (err error) {
 			cfg.Progress = command.ErrOrStderr()
 			if at.Server == "" {
 				cfg.Start = func(ctx context.Context, sync string) (*bench.Gateway, error) { return startMeasured(ctx, dir, sync) }
@@ -45,10 +37,8 @@ func benchCommand(env settings.Environment) *cobra.Command {
 				return err
 			}
 			return runBench(command.Context(), cfg, command.OutOrStdout(), asJSON)
-		},
-	}
+		})
 	flags := command.Flags()
-	flags.SortFlags = false
 	at.AddBenchFlags(flags)
 	flags.StringSliceVar(&cfg.Workloads, "workload", nil, "measure only these workloads: "+strings.Join(bench.WorkloadNames(), ", "))
 	flags.StringSliceVar(&cfg.Transports, "transport", nil, "measure only these transports: "+strings.Join(bench.TransportNames(), ", "))

@@ -48,7 +48,7 @@ func borrowCommand(env settings.Environment) *cobra.Command {
 	command := newPoolCommand(env, "borrow [<pool>] [--ttl 30s] [--wait 5s]", "Borrow a slot", borrowHelp,
 		arguments("[<pool>]"),
 		func(flags *pflag.FlagSet) { t.addFlags(flags, defaultTTL, 0) },
-		func(ctx context.Context, p *poolCommand, args []string) error {
+		func(ctx context.Context, p *gatewayCommand, args []string) error {
 			if err := checkText("label", t.label); err != nil {
 				return err
 			}

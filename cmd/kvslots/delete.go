@@ -13,8 +13,8 @@ func deleteCommand(env settings.Environment) *cobra.Command {
 	return newPoolCommand(env, "delete [<pool>]", "Delete a pool with all its leases",
 		"Delete the pool. All its leases end at once. Deleting a pool that does not exist is not an error.",
 		arguments("[<pool>]"), nil,
-		func(ctx context.Context, p *poolCommand, args []string) error {
-			return p.with(args, func(from *lender, pool uuid.UUID) error {
+		func(ctx context.Context, p *gatewayCommand, args []string) error {
+			return p.withPool(args, func(from *lender, pool uuid.UUID) error {
 				return p.answer(from.explain(from.Delete(ctx, pool)), deletedAnswer{true})
 			})
 		})

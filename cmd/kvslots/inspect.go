@@ -17,8 +17,8 @@ func inspectCommand(env settings.Environment) *cobra.Command {
 		"Print how many slots the pool has, how many are in use and available, and how many borrowers wait; then the pool's\n"+
 			"hash, by which operators know it, its public name, and what is out of service.",
 		arguments("[<pool>]"), nil,
-		func(ctx context.Context, p *poolCommand, args []string) error {
-			return p.with(args, func(from *lender, pool uuid.UUID) error {
+		func(ctx context.Context, p *gatewayCommand, args []string) error {
+			return p.withPool(args, func(from *lender, pool uuid.UUID) error {
 				answer, err := from.inspect(ctx, pool)
 				return p.answer(err, answer)
 			})

@@ -45,25 +45,17 @@ func newLimitSubcommand(env settings.Environment, use, short, long string, args 
 	do func(s *limitSubcommand, args []string) error,
 ) *cobra.Command {
 	s := &limitSubcommand{}
-	s.Command = &cobra.Command{
-		Use: use, Short: short, Long: long + "\n\n" + limitHelp,
-		Args: args,
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := load(command, env, &s.nats); err != nil {
-				return err
-			}
-			if err := check(); err != nil {
-				return settings.Usagef("%w", err)
-			}
-			err := do(s, args)
-			if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
-				return settings.Usagef("%w", wrong)
-			}
-			return err
-		},
-	}
+	s.Command = newCommand(env, &s.nats, use, short, long+"\n\n"+limitHelp, args, func(_ *cobra.Command, args []string) error {
+		if err := check(); err != nil {
+			return settings.Usagef("%w", err)
+		}
+		err := do(s, args)
+		if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
+			return settings.Usagef("%w", wrong)
+		}
+		return err
+	})
 	flags := s.Flags()
-	flags.SortFlags = false
 	ownFlags(flags)
 	flags.StringVar(&s.Bucket, "bucket", cosmo.DefaultBucket, "KV bucket of the limits; created if it does not exist")
 	flags.Var(settings.Number(&s.Replicas, 1, 1, 5), "replicas", "number of replicas of the bucket, if it is created")

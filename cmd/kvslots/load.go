@@ -12,6 +12,27 @@ import (
 
 const unknownVariables = "no flag has these environment variables, which are ignored"
 
+// newCommand returns a command that loads its settings and calls do. The caller declares the flags.
+func newCommand(env settings.Environment, of settings.Group, use, short, long string, args cobra.PositionalArgs,
+	do func(command *cobra.Command, args []string) error,
+) *cobra.Command {
+	command := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Long:  strings.TrimSpace(long),
+		Args:  args,
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := load(command, env, of); err != nil {
+				return err
+			}
+			return do(command, args)
+		},
+	}
+	command.Flags().SortFlags = false
+	return command
+}
+
+// load loads the settings of a client command.
 func load(command *cobra.Command, env settings.Environment, of settings.Group) error {
 	warnOfUnknown(command, env)
 	err := settings.Load(command, env, of)

@@ -48,15 +48,8 @@ func semCommand(env settings.Environment) *cobra.Command {
 func newNamedCommand(env settings.Environment, use, short, long string, ownFlags func(*pflag.FlagSet), on func(name string) kvslots.Resource) *cobra.Command {
 	var o runOptions
 	var at settings.Gateway
-	command := &cobra.Command{
-		Use:   use + " [--wait 5s] [flags] -- command [argument…]",
-		Short: short,
-		Long:  long + "\n\n" + lockHelp + "\n\n" + gatewayHelp,
-		RunE: func(command *cobra.Command, args []string) (err error) {
-			defer func() { err = o.coded(err) }()
-			if err := load(command, env, &at); err != nil {
-				return err
-			}
+	command := newCommand(env, &at, use+" [--wait 5s] [flags] -- command [argument…]", short, long+"\n\n"+lockHelp+"\n\n"+gatewayHelp, nil,
+		func(command *cobra.Command, args []string) error {
 			before, argv, err := o.load(command, args)
 			if err != nil {
 				return err
@@ -78,16 +71,14 @@ func newNamedCommand(env settings.Environment, use, short, long string, ownFlags
 			}
 			defer h.close()
 			return from.taken(names, o.runUnder(command.Context(), command, h, argv, nil))
-		},
-	}
+		})
 	flags := command.Flags()
-	flags.SortFlags = false
 	if ownFlags != nil {
 		ownFlags(flags)
 	}
 	o.addFlags(flags, 4*time.Minute, settings.Forever, "name", "another name")
 	at.AddFlags(flags)
-	command.DisableFlagsInUseLine = true // flags come before the command
+	o.runs(command)
 	command.ValidArgsFunction = completeNames(env, &at, map[string]string{"lock": "lock", "sem": "semaphore"}[command.Name()])
 	return command
 }

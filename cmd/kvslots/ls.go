@@ -14,6 +14,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
+// listing are the flags that select pools.
 type listing struct {
 	sort  string
 	query kvslots.PoolQuery
@@ -27,6 +28,7 @@ func (l *listing) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&l.query.Waiting, "contended", false, "list only pools with borrowers in line")
 }
 
+// defaultListed is the default of --limit.
 const defaultListed = 100
 
 func addLimit(flags *pflag.FlagSet, limit *int) {
@@ -59,16 +61,17 @@ func lsCommand(env settings.Environment) *cobra.Command {
 			"in use of all, borrowers in line, how long the first of them has waited, leases that expired within the last hour, type,\n"+
 			"and the beginning of the hash. \"kvslots holders\" and \"kvslots line\" take the name or the beginning of the hash.",
 		cobra.NoArgs,
-		func(_ *operatorCommand, flags *pflag.FlagSet) {
+		func(flags *pflag.FlagSet) {
 			l.addFlags(flags)
 			addLimit(flags, &l.limit)
 		},
-		func(ctx context.Context, o *operatorCommand, _ []string) error {
+		func(ctx context.Context, o *gatewayCommand, _ []string) error {
 			return o.with(func(from *lender) error { return o.list(ctx, from, &l) })
-		})
+		}).Command
 }
 
-func (o *operatorCommand) list(ctx context.Context, from *lender, l *listing) error {
+// list prints the pools that l selects.
+func (o *gatewayCommand) list(ctx context.Context, from *lender, l *listing) error {
 	l.load()
 	pools, next, err := from.pools(ctx, l.query, l.limit)
 	if err != nil {
@@ -78,7 +81,7 @@ func (o *operatorCommand) list(ctx context.Context, from *lender, l *listing) er
 }
 
 // reportPart prints a result that may be a part, because of --limit.
-func (o *operatorCommand) reportPart(body any, text string, more bool) error {
+func (o *gatewayCommand) reportPart(body any, text string, more bool) error {
 	if err := report(o.OutOrStdout(), o.json, body, text); err != nil {
 		return err
 	}
@@ -88,6 +91,7 @@ func (o *operatorCommand) reportPart(body any, text string, more bool) error {
 	return nil
 }
 
+// pools returns up to limit pools, or all of them if it is 0. next is not "" if there are more.
 func (l *lender) pools(ctx context.Context, q kvslots.PoolQuery, limit int) (all []kvslots.PoolStats, next string, err error) {
 	for {
 		q.Max = pageSize(limit, len(all))
@@ -99,6 +103,7 @@ func (l *lender) pools(ctx context.Context, q kvslots.PoolQuery, limit int) (all
 	}
 }
 
+// pageSize returns how many to ask a gateway for, after it has listed some.
 func pageSize(limit, listed int) int {
 	if limit == 0 {
 		return kvslots.MaxPoolsRead

@@ -16,16 +16,11 @@ import (
 // readyCommand is for health checks of containers, whose image has no shell and no curl.
 func readyCommand(env settings.Environment) *cobra.Command {
 	from, timeout := settings.Gateway{}, 5*time.Second
-	command := &cobra.Command{
-		Use:   "ready",
-		Short: "Ask a gateway whether it is ready",
-		Long: "Ask the gateway at --server whether it is ready for borrowers, as load balancers do with /ready. No token is\n" +
+	command := newCommand(env, &from, "ready", "Ask a gateway whether it is ready",
+		"Ask the gateway at --server whether it is ready for borrowers, as load balancers do with /ready. No token is\n"+
 			"needed. The exit code is 0 if it is ready, or one of several is, and 1 if not.",
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := load(command, env, &from); err != nil {
-				return err
-			}
+		cobra.NoArgs,
+		func(command *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(command.Context(), timeout)
 			defer cancel()
 			sync, err := askAnyReady(ctx, &from)
@@ -34,8 +29,7 @@ func readyCommand(env settings.Environment) *cobra.Command {
 			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "ready, sync %s\n", sync)
 			return err
-		},
-	}
+		})
 	from.AddReadyFlags(command.Flags())
 	command.Flags().Var(settings.Duration(&timeout, timeout, time.Millisecond, time.Hour), "timeout", "how long to wait for the answer")
 	return command

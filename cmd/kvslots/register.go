@@ -22,7 +22,7 @@ func registerCommand(env settings.Environment) *cobra.Command {
 			flags.Var(settings.Number(&count, 0, 0, kvslots.MaxCount), "count", "number of slots, 0 to 1000")
 			flags.StringVar(&name, "name", "", "public name, shown beside the pool's hash; not secret, need not be unique. Without it the pool keeps its name")
 		},
-		func(ctx context.Context, p *poolCommand, args []string) error {
+		func(ctx context.Context, p *gatewayCommand, args []string) error {
 			if !p.Flags().Changed("count") {
 				return settings.Usagef("--count is missing")
 			}
@@ -33,7 +33,7 @@ func registerCommand(env settings.Environment) *cobra.Command {
 			if err := checkText("name", name); err != nil {
 				return err
 			}
-			return p.with(args, func(from *lender, pool uuid.UUID) error {
+			return p.withPool(args, func(from *lender, pool uuid.UUID) error {
 				state, err := from.Register(ctx, pool, count, opts...)
 				return p.answer(from.explain(err), poolAnswer(wire.NewPool(pool, state)))
 			})

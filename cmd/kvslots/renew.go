@@ -17,16 +17,8 @@ func renewCommand(env settings.Environment) *cobra.Command {
 		"Set the end of a lease to --ttl from now, and print it as \"kvslots borrow\" does. A lease that has ended is not renewed,\n"+
 			"which is an error. <lease> may also be @FILE.",
 		arguments(leaseArguments...), func(flags *pflag.FlagSet) { t.addTTL(flags, defaultTTL) },
-		func(ctx context.Context, p *poolCommand, args []string) error {
-			before, last, err := p.poolAndLease(args)
-			if err != nil {
-				return err
-			}
-			lease, err := secretArgument(p.Command, "<lease>", last[0])
-			if err != nil {
-				return err
-			}
-			return p.with(before, func(from *lender, pool uuid.UUID) error {
+		func(ctx context.Context, p *gatewayCommand, args []string) error {
+			return p.withLease(args, func(from *lender, pool, lease uuid.UUID) error {
 				renewed, err := from.Renew(ctx, pool, lease, t.ttl)
 				if err != nil {
 					return from.explain(err)

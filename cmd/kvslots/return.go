@@ -14,16 +14,8 @@ func returnCommand(env settings.Environment) *cobra.Command {
 		"Return a lease. The next borrower in line gets the slot. If the lease is unknown, was returned, or has expired, the\n"+
 			"command prints \"not held\", which is not an error: the command can safely be repeated. <lease> may also be @FILE.",
 		arguments(leaseArguments...), nil,
-		func(ctx context.Context, p *poolCommand, args []string) error {
-			before, last, err := p.poolAndLease(args)
-			if err != nil {
-				return err
-			}
-			lease, err := secretArgument(p.Command, "<lease>", last[0])
-			if err != nil {
-				return err
-			}
-			return p.with(before, func(from *lender, pool uuid.UUID) error {
+		func(ctx context.Context, p *gatewayCommand, args []string) error {
+			return p.withLease(args, func(from *lender, pool, lease uuid.UUID) error {
 				returned, err := from.Return(ctx, pool, lease)
 				return p.answer(from.explain(err), returnedAnswer{returned})
 			})

@@ -52,8 +52,7 @@ func runCommand(env settings.Environment) *cobra.Command {
 	command := newPoolCommand(env, "run [<pool>] [--ttl 30s] [--wait 5s] [flags] -- command [argument…]",
 		"Run a command while holding a slot", runHelp, nil,
 		func(flags *pflag.FlagSet) { o.addFlags(flags, defaultTTL, 0, "slot", "another <pool>") },
-		func(ctx context.Context, p *poolCommand, args []string) (err error) {
-			defer func() { err = o.coded(err) }()
+		func(ctx context.Context, p *gatewayCommand, args []string) error {
 			before, argv, err := o.load(p.Command, args)
 			if err != nil {
 				return err
@@ -68,11 +67,12 @@ func runCommand(env settings.Environment) *cobra.Command {
 			defer s.close()
 			return o.runUnder(ctx, p.Command, s, argv, func() error { return p.printLeases(s) })
 		})
-	command.DisableFlagsInUseLine = true // flags come before the command
+	o.runs(command)
 	return command
 }
 
-func (p *poolCommand) slots(t leaseTerms, args, also []string) (holding, error) {
+// slots returns the slot of the pool in args, or several, if other pools are given.
+func (p *gatewayCommand) slots(t leaseTerms, args, also []string) (holding, error) {
 	if len(args) == 1 && !strings.HasPrefix(args[0], "@") {
 		if _, err := wire.ParseID("", args[0]); err != nil {
 			return nil, settings.Usagef("<pool> must be a UUID; to hold a lock by its name, use kvslots lock NAME")
@@ -93,6 +93,7 @@ func (p *poolCommand) slots(t leaseTerms, args, also []string) (holding, error) 
 	return h, nil
 }
 
+// split returns each argument as a list of its own.
 func split(arguments []string) (each [][]string) {
 	for _, argument := range arguments {
 		each = append(each, []string{argument})
@@ -100,7 +101,8 @@ func split(arguments []string) (each [][]string) {
 	return each
 }
 
-func (p *poolCommand) printLeases(h holding) error {
+// printLeases prints the leases with --json, each on a line.
+func (p *gatewayCommand) printLeases(h holding) error {
 	if !p.json {
 		return nil
 	}

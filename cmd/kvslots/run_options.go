@@ -47,6 +47,13 @@ func (o *runOptions) addFlags(flags *pflag.FlagSet, ttl, wait time.Duration, wha
 		"time for the command to end after SIGTERM; 0 means a fifteenth of --ttl, 1s to 10s")
 }
 
+// runs makes a command one that runs another: its errors have exit codes, and its flags come before the other's.
+func (o *runOptions) runs(command *cobra.Command) {
+	run := command.RunE
+	command.RunE = func(command *cobra.Command, args []string) error { return o.coded(run(command, args)) }
+	command.DisableFlagsInUseLine = true
+}
+
 // load checks the flags. It returns the arguments that come before the command, and the command.
 func (o *runOptions) load(command *cobra.Command, args []string) (before, argv []string, err error) {
 	switch dash := command.ArgsLenAtDash(); {

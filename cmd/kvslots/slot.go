@@ -28,7 +28,7 @@ type slot struct {
 
 // slot returns a slot of the pool that was given in args, or else in the environment. The
 // caller must close it.
-func (p *poolCommand) slot(t leaseTerms, args []string) (*slot, error) {
+func (p *gatewayCommand) slot(t leaseTerms, args []string) (*slot, error) {
 	pool, err := p.pool(args)
 	if err != nil {
 		return nil, err

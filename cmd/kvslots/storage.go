@@ -56,20 +56,11 @@ const storageTimeout = 10 * time.Minute
 func storageCommand(env settings.Environment, s *storage, use, short, long string,
 	do func(ctx context.Context, command *cobra.Command, file string) error,
 ) *cobra.Command {
-	command := &cobra.Command{
-		Use: use, Short: short, Long: long,
-		Args: arguments("FILE"),
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := load(command, env, s); err != nil {
-				return err
-			}
-			ctx, release := untilSignal(command.Context())
-			defer release()
-			bounded, cancel := context.WithTimeout(ctx, storageTimeout)
-			defer cancel()
-			return unlessInterrupted(ctx, do(bounded, command, args[0]))
-		},
-	}
-	command.Flags().SortFlags = false
-	return command
+	return newCommand(env, s, use, short, long, arguments("FILE"), func(command *cobra.Command, args []string) error {
+		ctx, release := untilSignal(command.Context())
+		defer release()
+		bounded, cancel := context.WithTimeout(ctx, storageTimeout)
+		defer cancel()
+		return unlessInterrupted(ctx, do(bounded, command, args[0]))
+	})
 }

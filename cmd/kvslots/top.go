@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/server"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 )
@@ -26,13 +25,13 @@ func topCommand(env settings.Environment) *cobra.Command {
 			"it and shows who holds its slots and who waits; Esc goes back. s changes the order, / filters by name or hash, c shows\n"+
 			"only those with borrowers in line, q ends.",
 		cobra.NoArgs,
-		func(_ *operatorCommand, flags *pflag.FlagSet) {
+		func(flags *pflag.FlagSet) {
 			l.addFlags(flags)
 			flags.Var(settings.Duration(&every, time.Second, 50*time.Millisecond, time.Hour), "interval", "how often to read")
 			flags.BoolVar(&once, "once", false, "print the table once and exit: for scripts")
 		},
-		func(ctx context.Context, o *operatorCommand, _ []string) error {
-			if !once && (o.json || !isTerminal(o.OutOrStdout())) {
+		func(ctx context.Context, o *gatewayCommand, _ []string) error {
+			if !once && (o.json || !server.IsTerminal(o.OutOrStdout())) {
 				return settings.Usagef("--once is needed with --json, and if standard output is not a terminal")
 			}
 			return o.with(func(from *lender) error {
@@ -45,16 +44,7 @@ func topCommand(env settings.Environment) *cobra.Command {
 				follow := func(ctx context.Context, tell func()) { from.tellChanges(ctx, tell) }
 				return runTop(ctx, &top{reader: from, query: l.query, every: every, follow: follow}, tea.WithInput(o.InOrStdin()), tea.WithOutput(o.OutOrStdout()))
 			})
-		})
-}
-
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+		}).Command
 }
 
 // runTop shows m until the user or ctx ends it. It returns an error if the first reading fails, and

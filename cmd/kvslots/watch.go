@@ -18,6 +18,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
+// watched are the flags of watch.
 type watched struct {
 	every  time.Duration
 	events bool
@@ -28,21 +29,19 @@ type watched struct {
 
 func watchCommand(env settings.Environment) *cobra.Command {
 	var w watched
-	var at *settings.Gateway
 	command := newOperatorCommand(env, "watch [<pool>]", "Print a line whenever a pool's state changes",
 		"Print the state of the pool, and a line after each change, until interrupted. The gateway tells the command when\n"+
 			"something has changed; over NATS, and if the gateway cannot, the command asks every --interval. What is undone at\n"+
 			"once may not be seen. With --events print each event instead: who was granted what, who returned it, who waits.\n\n"+targetHelp,
 		arguments("[<pool>]"),
-		func(o *operatorCommand, flags *pflag.FlagSet) {
-			at = &o.at
+		func(flags *pflag.FlagSet) {
 			flags.Var(settings.Duration(&w.every, time.Second, 50*time.Millisecond, time.Hour), "interval", "how often to ask")
 			flags.BoolVar(&w.events, "events", false, "print events instead of states; over HTTP only")
 			flags.StringArrayVar(&w.keys, "key", nil, "print the events of the lock or semaphore with this name, instead of a pool's; may be repeated")
 			flags.Var(settings.Number(&w.lines, 0, 0, math.MaxInt32), "lines", "end after so many events; 0 means never")
 			flags.BoolVar(&w.all, "all", false, "print the events of all pools, locks and semaphores")
 		},
-		func(ctx context.Context, o *operatorCommand, args []string) error {
+		func(ctx context.Context, o *gatewayCommand, args []string) error {
 			ctx, release := untilSignal(ctx)
 			defer release()
 			if w.all || len(w.keys) > 0 {
@@ -55,11 +54,12 @@ func watchCommand(env settings.Environment) *cobra.Command {
 				return t.watch(ctx, w.every)
 			})
 		})
-	command.ValidArgsFunction = completeNames(env, at, "pool", "lock", "semaphore")
-	return command
+	command.ValidArgsFunction = completeNames(env, &command.at, "pool", "lock", "semaphore")
+	return command.Command
 }
 
-func (o *operatorCommand) watchOthers(ctx context.Context, w *watched, args []string) error {
+// watchOthers prints the events of what --key and --all name.
+func (o *gatewayCommand) watchOthers(ctx context.Context, w *watched, args []string) error {
 	if len(args) > 0 || w.all && len(w.keys) > 0 {
 		return settings.Usagef("give one of <pool>, --key and --all")
 	}
@@ -75,7 +75,7 @@ func (o *operatorCommand) watchOthers(ctx context.Context, w *watched, args []st
 }
 
 // printEvents prints events until ctx ends, or so many that are given. It returns an error if the gateway refuses them.
-func (o *operatorCommand) printEvents(ctx context.Context, from *lender, lines int, pools ...kvslots.PoolRef) error {
+func (o *gatewayCommand) printEvents(ctx context.Context, from *lender, lines int, pools ...kvslots.PoolRef) error {
 	watcher := from.Watch(0, pools...)
 	defer watcher.Close()
 	for {
@@ -102,6 +102,7 @@ func (o *operatorCommand) printEvents(ctx context.Context, from *lender, lines i
 	}
 }
 
+// eventLine returns an event as a line for people.
 func eventLine(e *kvslots.Event) string {
 	line := fmt.Sprintf("%s %-13s", e.Time.Local().Format("15:04:05.000"), e.Type)
 	switch {

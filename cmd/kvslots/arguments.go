@@ -11,7 +11,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// poolHelp is part of the help of every command that takes a pool.
 const poolHelp = `The pool's UUID is its only credential, and other users of the machine can see command lines. So <pool> may also be
 @FILE, a file that contains the UUID (@- is standard input). Without <pool> the command takes it from KVSLOTS_POOL.`
 

@@ -60,7 +60,6 @@ func (c *gatewayCommand) pool(args []string) (uuid.UUID, error) {
 	return parseSecret(settings.PoolVariable, value)
 }
 
-// with connects to a gateway, or to NATS, and calls do.
 func (c *gatewayCommand) with(do func(from *lender) error) error {
 	from, err := dial(&c.at, c.ErrOrStderr())
 	if err != nil {
@@ -79,7 +78,6 @@ func (c *gatewayCommand) withPool(args []string, do func(from *lender, pool uuid
 	return c.with(func(from *lender) error { return do(from, pool) })
 }
 
-// leaseArguments are the names of the arguments of commands about a lease.
 var leaseArguments = []string{"[<pool>]", "<lease>"}
 
 // withLease is withPool for the lease that is the last of args, too. An argument alone is the
@@ -96,7 +94,6 @@ func (c *gatewayCommand) withLease(args []string, do func(from *lender, pool, le
 	return c.withPool(args[:last], func(from *lender, pool uuid.UUID) error { return do(from, pool, lease) })
 }
 
-// answer prints a result, or fails with err.
 func (c *gatewayCommand) answer(err error, body fmt.Stringer) error {
 	if err != nil {
 		return coded(err)

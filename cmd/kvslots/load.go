@@ -32,7 +32,6 @@ func newCommand(env settings.Environment, of settings.Group, use, short, long st
 	return command
 }
 
-// load loads the settings of a client command.
 func load(command *cobra.Command, env settings.Environment, of settings.Group) error {
 	warnOfUnknown(command, env)
 	err := settings.Load(command, env, of)

@@ -14,7 +14,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// listing are the flags that select pools.
 type listing struct {
 	sort  string
 	query kvslots.PoolQuery
@@ -28,7 +27,6 @@ func (l *listing) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&l.query.Waiting, "contended", false, "list only pools with borrowers in line")
 }
 
-// defaultListed is the default of --limit.
 const defaultListed = 100
 
 func addLimit(flags *pflag.FlagSet, limit *int) {
@@ -70,7 +68,6 @@ func lsCommand(env settings.Environment) *cobra.Command {
 		}).Command
 }
 
-// list prints the pools that l selects.
 func (o *gatewayCommand) list(ctx context.Context, from *lender, l *listing) error {
 	l.load()
 	pools, next, err := from.pools(ctx, l.query, l.limit)
@@ -91,7 +88,6 @@ func (o *gatewayCommand) reportPart(body any, text string, more bool) error {
 	return nil
 }
 
-// pools returns up to limit pools, or all of them if it is 0. next is not "" if there are more.
 func (l *lender) pools(ctx context.Context, q kvslots.PoolQuery, limit int) (all []kvslots.PoolStats, next string, err error) {
 	for {
 		q.Max = pageSize(limit, len(all))
@@ -103,7 +99,6 @@ func (l *lender) pools(ctx context.Context, q kvslots.PoolQuery, limit int) (all
 	}
 }
 
-// pageSize returns how many to ask a gateway for, after it has listed some.
 func pageSize(limit, listed int) int {
 	if limit == 0 {
 		return kvslots.MaxPoolsRead

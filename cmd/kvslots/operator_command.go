@@ -14,12 +14,10 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// targetHelp is part of the help of every operator's command about one pool.
 const targetHelp = `<pool> is the pool's UUID, which is a secret, or @FILE, a file that contains it (@- is standard input); or the pool's hash,
 or its first 8 digits or more, as "kvslots ls" prints it; or a name: the public one of a pool, or that of a lock or a semaphore. If
 several have the name, --key names the lock or the semaphore. Without <pool> and --key the command takes the pool's UUID from KVSLOTS_POOL.`
 
-// operatorHelp is part of the help of every operator's command.
 const operatorHelp = `A gateway with an --auth-token requires it of operators: over NATS only for hashes, for lists of pools, and for changes of
 locks and semaphores. With its --read-token they can read, and change nothing.`
 
@@ -125,7 +123,6 @@ func (l *lender) find(ctx context.Context, text string) (ref kvslots.PoolRef, kn
 // to the gateway in clear.
 var mistyped = regexp.MustCompile(`^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f-]*$`)
 
-// lockRef returns the lock or the semaphore with a name.
 func lockRef(argument, name string) (kvslots.PoolRef, error) {
 	if err := wire.CheckKey(name); err != nil {
 		return kvslots.PoolRef{}, settings.Usagef("%s is not the name of a lock: %w", argument, err)
@@ -133,7 +130,6 @@ func lockRef(argument, name string) (kvslots.PoolRef, error) {
 	return kvslots.ByName(name), nil
 }
 
-// target is the pool, lock or semaphore that an operator's command is about.
 type target struct {
 	*gatewayCommand
 	from    *lender
@@ -141,7 +137,6 @@ type target struct {
 	unknown bool // pool was given by a name that the gateway does not know
 }
 
-// answer prints a result, or fails with err.
 func (t *target) answer(err error, body any, text string) error {
 	switch _, byID := t.pool.ID(); {
 	case !errors.Is(err, kvslots.ErrNoPool) && err != nil, byID && err != nil:

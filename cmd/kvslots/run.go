@@ -71,7 +71,6 @@ func runCommand(env settings.Environment) *cobra.Command {
 	return command
 }
 
-// slots returns the slot of the pool in args, or several, if other pools are given.
 func (p *gatewayCommand) slots(t leaseTerms, args, also []string) (holding, error) {
 	if len(args) == 1 && !strings.HasPrefix(args[0], "@") {
 		if _, err := wire.ParseID("", args[0]); err != nil {
@@ -93,7 +92,6 @@ func (p *gatewayCommand) slots(t leaseTerms, args, also []string) (holding, erro
 	return h, nil
 }
 
-// split returns each argument as a list of its own.
 func split(arguments []string) (each [][]string) {
 	for _, argument := range arguments {
 		each = append(each, []string{argument})
@@ -101,7 +99,6 @@ func split(arguments []string) (each [][]string) {
 	return each
 }
 
-// printLeases prints the leases with --json, each on a line.
 func (p *gatewayCommand) printLeases(h holding) error {
 	if !p.json {
 		return nil

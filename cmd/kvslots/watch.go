@@ -18,7 +18,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// watched are the flags of watch.
 type watched struct {
 	every  time.Duration
 	events bool
@@ -58,7 +57,6 @@ func watchCommand(env settings.Environment) *cobra.Command {
 	return command.Command
 }
 
-// watchOthers prints the events of what --key and --all name.
 func (o *gatewayCommand) watchOthers(ctx context.Context, w *watched, args []string) error {
 	if len(args) > 0 || w.all && len(w.keys) > 0 {
 		return settings.Usagef("give one of <pool>, --key and --all")
@@ -102,7 +100,6 @@ func (o *gatewayCommand) printEvents(ctx context.Context, from *lender, lines in
 	}
 }
 
-// eventLine returns an event as a line for people.
 func eventLine(e *kvslots.Event) string {
 	line := fmt.Sprintf("%s %-13s", e.Time.Local().Format("15:04:05.000"), e.Type)
 	switch {

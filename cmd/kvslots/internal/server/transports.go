@@ -62,7 +62,6 @@ func (s *server) newDflockd() *dflockdtcp.Server {
 	return dflockdtcp.New(c)
 }
 
-// clients returns the number of clients that have no session, for statistics.
 func (s *server) clients() (n int) {
 	if s.nats.server != nil {
 		n = s.nats.server.Clients().NumClients()

@@ -13,7 +13,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
-// address is a flag that takes a host:port to listen on.
 func address(target *string, initial string) value[string] {
 	return checked(target, "host:port", func(text string) error {
 		if !isAddress(text) {
@@ -38,7 +37,6 @@ func isAddress(text string) bool {
 	return err == nil && isPort(port)
 }
 
-// isPort reports whether text is a port to listen on.
 func isPort(text string) bool {
 	_, err := strconv.ParseUint(text, 10, 16)
 	return err == nil

@@ -32,7 +32,6 @@ type toleratedValue struct {
 	check *Check
 }
 
-// Set implements pflag.Value.
 func (v toleratedValue) Set(text string) error {
 	err := withoutText(v.Value.Set(text))
 	v.check.wrong[v.flag] = v.check.wrong[v.flag] || err != nil
@@ -91,7 +90,6 @@ func (c *Check) line(flag *pflag.Flag) string {
 	return flag.Name + ": " + quoted(flag.Value) + source
 }
 
-// quoted returns a value as YAML.
 func quoted(value pflag.Value) string {
 	switch value.Type() {
 	case "bool", "int", "number", "duration":

@@ -18,7 +18,6 @@ import (
 
 const configFlag = "config"
 
-// applyFile sets flags from the configuration file, if one was given.
 func applyFile(flags *pflag.FlagSet) error {
 	flag := flags.Lookup(configFlag)
 	if flag == nil || flag.Value.String() == "" {
@@ -47,7 +46,6 @@ func applyFile(flags *pflag.FlagSet) error {
 // settingsFile has the value of each key, as the file has its text, and its line.
 type settingsFile map[string]yaml.Node
 
-// parsers are those of the formats, by the endings of files' names.
 var parsers = map[string]func(content []byte) (settingsFile, error){
 	".yaml": parseYAML, ".yml": parseYAML, ".json": parseJSON, ".toml": parseTOML,
 }

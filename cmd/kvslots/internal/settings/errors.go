@@ -16,7 +16,6 @@ type UsageError struct{ error }
 
 func (e UsageError) Unwrap() error { return e.error }
 
-// Usagef returns a UsageError.
 func Usagef(format string, v ...any) error { return UsageError{fmt.Errorf(format, v...)} }
 
 // problems collects errors in settings, so that an operator sees all of them at once.
@@ -35,7 +34,6 @@ func (p *problems) when(wrong bool, format string, v ...any) {
 	}
 }
 
-// err returns all problems as one error, each on a line of its own, or nil.
 func (p problems) err() error { return errors.Join(p...) }
 
 // split returns the problems that an error of err consists of.

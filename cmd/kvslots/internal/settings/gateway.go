@@ -23,7 +23,6 @@ type Gateway struct {
 	NATS   NATS
 }
 
-// AddFlags declares all flags.
 func (g *Gateway) AddFlags(flags *pflag.FlagSet) {
 	g.addServerFlag(flags)
 	g.addAccessFlags(flags, "bearer token for --server, and for operators over NATS")
@@ -88,7 +87,6 @@ func (g *Gateway) HasPath() bool {
 // Shown returns Server for errors: without user information and paths.
 func (g *Gateway) Shown() string { return shown(g.Server, "") }
 
-// Servers returns the URLs of Server.
 func (g *Gateway) Servers() []string { return splitURLs(g.Server) }
 
 func (g *Gateway) check(flags *pflag.FlagSet, stdin io.Reader) error {

@@ -14,7 +14,6 @@ import (
 
 // The configurations of the parts of a gateway, as far as flags say.
 
-// HTTP returns the configuration of the HTTP server.
 func (s *Serve) HTTP() gateway.Config {
 	c := s.http
 	c.MaxConnections = cmp.Or(c.MaxConnections, connectionsFor(openFilesLimit()))
@@ -27,26 +26,22 @@ func (s *Serve) HTTP() gateway.Config {
 	return c
 }
 
-// Service returns the configuration of the service over NATS.
 func (s *Serve) Service() natsapi.Config {
 	c := s.service
 	c.SessionTimes, c.Tokens = s.Sessions, s.Tokens
 	return c
 }
 
-// TCP returns the configuration of dflockd's TCP protocol.
 func (s *Serve) TCP() dflockdtcp.Config {
 	return dflockdtcp.Config{SessionTimes: s.Sessions, KeepOnDisconnect: !s.autoRelease, TLS: s.TLS(), Tokens: s.Tokens}
 }
 
-// Forrst returns the configuration of calls of functions.
 func (s *Serve) Forrst() forrst.Config {
 	c := s.forrst
 	c.MaxWait, c.NoForceRelease, c.Tokens = s.store.MaxWait, !s.forceRelease, s.Tokens
 	return c
 }
 
-// Store returns the configuration of the store.
 func (s *Serve) Store() kvslots.Config {
 	c := s.store
 	c.MaxPlaces, c.MaxPlacesPerOrigin = s.Waits.Total, s.Waits.PerIP

@@ -31,7 +31,6 @@ func applySources(flags *pflag.FlagSet, env Environment) error {
 	return errors.Join(applyEnvironment(flags, env), applyFile(flags))
 }
 
-// A source of a flag's value.
 const (
 	fromDefault     = "default"
 	fromCommandLine = "command line"

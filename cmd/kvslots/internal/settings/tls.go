@@ -6,7 +6,6 @@ import (
 	"fmt"
 )
 
-// keyPair are the files of --tls-cert and --tls-key.
 type keyPair struct{ cert, key string }
 
 const certificateKeyUsage = "file with the certificate's key"
@@ -88,7 +87,6 @@ func (s *Serve) useCertificates(contents Contents) error {
 	return nil
 }
 
-// parseKeyPair parses the contents of two flags' files, if both were read.
 func parseKeyPair(read Contents, cert, key string) ([]tls.Certificate, error) {
 	if read[cert] == nil || read[key] == nil {
 		return nil, nil
@@ -100,7 +98,6 @@ func parseKeyPair(read Contents, cert, key string) ([]tls.Certificate, error) {
 	return []tls.Certificate{pair}, nil
 }
 
-// parseAuthorities parses the content of a flag's file, if it was read.
 func parseAuthorities(read Contents, flag string) (*x509.CertPool, error) {
 	if read[flag] == nil {
 		return nil, nil

@@ -17,7 +17,6 @@ const (
 	readTokenFlag = "read-token" // of readers
 	fileSuffix    = "-file"
 
-	// TokenFileFlag is the name of the flag of a token's file.
 	TokenFileFlag = tokenFlag + fileSuffix
 
 	// tokensFileFlag is the name of the flag of a file with the tokens of operators.

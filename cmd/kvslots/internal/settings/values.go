@@ -25,7 +25,6 @@ func (v value[T]) with(initial T) value[T] {
 	return v
 }
 
-// Set implements pflag.Value.
 func (v value[T]) Set(text string) error {
 	parsed, err := v.parse(text)
 	if err == nil {
@@ -44,7 +43,6 @@ func (v value[T]) String() string {
 	return v.format(*v.target)
 }
 
-// Type implements pflag.Value.
 func (v value[T]) Type() string { return v.kind }
 
 // Duration is a flag such as "30s" or "1h". A bare number is seconds.
@@ -117,7 +115,6 @@ func FormatDuration(d time.Duration) string {
 	return d.String()
 }
 
-// Number is a flag that takes an integer in a range.
 func Number(target *int, initial, min, max int) value[int] {
 	return value[int]{target, "int", func(text string) (int, error) {
 		n, err := strconv.Atoi(text)
@@ -218,7 +215,6 @@ func checked[T ~string](target *T, kind string, check func(text string) error) v
 	return value[T]{target, kind, func(text string) (T, error) { return T(text), check(text) }, nil}
 }
 
-// Choice is a flag that takes one of a few words.
 func Choice[T ~string](target *T, initial T, words ...string) value[T] {
 	return checked(target, strings.Join(words, "|"), func(text string) error {
 		if !slices.Contains(words, text) {

@@ -56,15 +56,14 @@ func header(w http.ResponseWriter) {
 
 // run sends events until the client hangs up, reads too slowly, or the gateway stops.
 func (s *stream) run(r *http.Request) {
-	ctx, cancel := context.WithCancelCause(r.Context())
-	defer cancel(nil)
+	ctx, end := s.dialect.lending.UntilStop(r.Context())
+	defer end()
 	jsonhttp.SetWriteBuffer(r, maxUnread)
 	header(s.w)
 	s.buffer = append(s.buffer, "retry: "+strconv.FormatInt((retryLeast+rand.N(retrySpread)).Milliseconds(), 10)+"\n\n"...)
 	if s.send() != nil {
 		return
 	}
-	defer context.AfterFunc(s.dialect.lending.Stopping(), func() { cancel(wire.ErrDraining) })()
 	for {
 		err := s.next(ctx)
 		if err == nil {

@@ -3,7 +3,6 @@ package ops
 import (
 	"context"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,13 +14,8 @@ import (
 // Events.
 type Lending struct {
 	eventVectors
-	stopped  atomic.Bool
-	stopping context.Context // ended by Stop
+	stopping context.Context // ended by Stop, with the cause wire.ErrDraining
 	stop     context.CancelCauseFunc
-
-	mu   sync.Mutex
-	last uint64                             // key in open
-	open map[uint64]context.CancelCauseFunc // of the open borrows, and of what else Stop cancels
 
 	borrows atomic.Int64 // that are open
 
@@ -42,7 +36,7 @@ type Lending struct {
 }
 
 func NewLending() *Lending {
-	l := &Lending{eventVectors: newEventVectors(), open: map[uint64]context.CancelCauseFunc{}}
+	l := &Lending{eventVectors: newEventVectors()}
 	l.stopping, l.stop = context.WithCancelCause(context.Background())
 	return l
 }
@@ -57,22 +51,25 @@ func (l *Lending) Begin(ctx context.Context) (borrow context.Context, end func()
 	}
 }
 
+// BeginShort is Begin for a borrow that does not wait: Stop does not end it.
+func (l *Lending) BeginShort(ctx context.Context) (borrow context.Context, end func()) {
+	if l.Stopped() {
+		return l.Begin(ctx)
+	}
+	l.borrows.Add(1)
+	return ctx, func() { l.borrows.Add(-1) }
+}
+
 // UntilStop returns a context that is canceled with cause wire.ErrDraining when Stop is called,
 // or has been. The caller must call end once.
 func (l *Lending) UntilStop(ctx context.Context) (until context.Context, end func()) {
 	until, cancel := context.WithCancelCause(ctx)
-	l.mu.Lock()
-	l.last++
-	key := l.last
-	l.open[key] = cancel
-	l.mu.Unlock()
 	if l.Stopped() {
 		cancel(wire.ErrDraining)
 	}
+	done := context.AfterFunc(l.stopping, func() { cancel(wire.ErrDraining) })
 	return until, func() {
-		l.mu.Lock()
-		delete(l.open, key)
-		l.mu.Unlock()
+		done()
 		cancel(nil)
 	}
 }
@@ -80,18 +77,6 @@ func (l *Lending) UntilStop(ctx context.Context) (until context.Context, end fun
 func (l *Lending) Open() int { return int(l.borrows.Load()) }
 
 // Stop cancels all open borrows and those to come, and the contexts of UntilStop.
-func (l *Lending) Stop() {
-	l.stopped.Store(true)
-	l.stop(wire.ErrDraining)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, cancel := range l.open {
-		cancel(wire.ErrDraining)
-	}
-}
+func (l *Lending) Stop() { l.stop(wire.ErrDraining) }
 
-func (l *Lending) Stopped() bool { return l.stopped.Load() }
-
-// Stopping returns a context that ends with the cause wire.ErrDraining when Stop is called: for
-// requests that wait for nothing that is lent, and so are not counted.
-func (l *Lending) Stopping() context.Context { return l.stopping }
+func (l *Lending) Stopped() bool { return l.stopping.Err() != nil }

@@ -136,8 +136,11 @@ func (s *Service) Do(ctx, detached context.Context, call *Call, deliver func()) 
 	}
 	if call.Grants || call.refusedWhileDraining {
 		begin := s.Lending.UntilStop
-		if call.Grants {
+		switch {
+		case call.Grants && call.Wait > 0:
 			begin = s.Lending.Begin
+		case call.Grants:
+			begin = s.Lending.BeginShort
 		}
 		lent, end := begin(ctx)
 		defer end()

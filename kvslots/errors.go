@@ -136,26 +136,44 @@ type RangeError struct {
 
 func (e *RangeError) Error() string { return fmt.Sprintf("%s must be %s", e.Field, e.Range) }
 
-// NoSlotError is the ErrNoSlot of a caller whose place in the line is known. A gateway also says who has taken
-// the slots, and whether they are lent at all.
-type NoSlotError struct {
-	Place   int           // the place that the caller had when its wait was over, or would have got, from 1
+// TakenError is the ErrNoSlot or the ErrLimitMismatch of a call that asks for a slot, with why it was refused.
+type TakenError struct {
+	Err     error         // ErrNoSlot or ErrLimitMismatch
+	Place   int           // the place in line that the caller had when its wait was over, or would have got, from 1; 0: not known
 	HeldBy  string        // the label of the lease at the lowest position; "": it has none, or is not known
 	HeldFor time.Duration // how long that has been held
-	Paused  bool          // an operator has taken the pool out of service
+	Limit   int           // of the semaphore that is in use; 0: it is a lock, or a pool
+	Paused  bool          // an operator has taken it out of service
 	Reason  string        // with Paused: why
 }
 
-func (e *NoSlotError) Error() string { return ErrNoSlot.Error() }
-
-func (e *NoSlotError) Unwrap() error { return ErrNoSlot }
-
-// refused returns the error of a call that takes a slot.
-func refused(err error, place int32) error {
-	if place > 0 && errors.Is(err, ErrNoSlot) {
-		return &NoSlotError{Place: int(place)}
+func (e *TakenError) Error() string {
+	if e.Err == ErrLimitMismatch {
+		return e.Err.Error() + ": it is in use " + e.Use()
 	}
-	return err
+	return e.Err.Error()
+}
+
+// Use says how the name is in use of which ErrLimitMismatch is returned.
+func (e *TakenError) Use() string {
+	if e.Limit == 0 {
+		return "as a lock"
+	}
+	return fmt.Sprintf("with limit %d", e.Limit)
+}
+
+func (e *TakenError) Unwrap() error { return e.Err }
+
+// refused returns the error of a call that asks for a slot.
+func refused(err error, r *peer.Refusal) error {
+	if r == nil {
+		return err
+	}
+	taken := &TakenError{Err: err, Place: r.Place, HeldBy: r.Label, HeldFor: r.Age, Paused: r.Paused, Reason: r.Reason}
+	if !r.Terms.Lock {
+		taken.Limit = r.Terms.Limit
+	}
+	return taken
 }
 
 // full returns the error for what Config.Room says.

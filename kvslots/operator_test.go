@@ -45,12 +45,12 @@ func TestOperator(t *testing.T) {
 	if ok, err := s.Return(ctx, pool, lease.ID()); ok || err != nil {
 		t.Errorf("returned: %t, %v", ok, err)
 	}
-	second, err := s.Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0))
+	second, err := s.Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0), WithLabel("ci@build8"))
 	if err != nil || second.Position() != 1 {
 		t.Fatalf("%+v, %v", second, err)
 	}
 	_, err = s.Borrow(ctx, pool, WithFixedTTL(time.Minute), WithWait(0))
-	if refused, ok := errors.AsType[*NoSlotError](err); !ok || refused.Place != 1 || !errors.Is(err, ErrNoSlot) {
+	if refused, ok := errors.AsType[*TakenError](err); !ok || refused.Place != 1 || refused.HeldBy != "ci@build8" || !errors.Is(err, ErrNoSlot) {
 		t.Errorf("refused: %v", err)
 	}
 	detail, err := other.ReadPool(ctx, ref, DetailPage{})

@@ -26,6 +26,8 @@ type Options struct {
 	Operator   string        // see WithOperator
 	AnyLimit   bool          // see WithAnyLimit
 
+	UntilPaused bool // see WithUntilPaused
+
 	TTL   time.Duration  // see WithTTL; 0: not set
 	Fixed bool           // see WithFixedTTL
 	Wait  *time.Duration // see WithWait; nil: not set
@@ -177,6 +179,16 @@ func WithOperator(name string) Option {
 func WithAnyLimit() Option {
 	return func(o *Options) error {
 		o.AnyLimit = true
+		return nil
+	}
+}
+
+// WithUntilPaused makes Borrow and Acquire return a *TakenError with Paused, if they wait, as soon as an operator
+// has paused what they wait for. With a request key the place in line is kept for a repeat. It is for gateways: a
+// client.Client has Config.Retrying.
+func WithUntilPaused() Option {
+	return func(o *Options) error {
+		o.UntilPaused = true
 		return nil
 	}
 }

@@ -94,14 +94,14 @@ func (s *Store) newAcquire(session string, r Resource, o *Options) peer.Request 
 	on.Any = o.AnyLimit
 	return peer.Acquire{
 		Resource: on, Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
-		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Request: requestHash(session, o.RequestKey), Label: o.Label,
+		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), UntilPaused: o.UntilPaused, Request: requestHash(session, o.RequestKey), Label: o.Label,
 	}
 }
 
 func (s *Store) granted(c access.Call, session string) (Grant, error) {
 	a, err := c.Answer()
 	if err != nil {
-		return Grant{}, refused(err, a.Place)
+		return Grant{}, refused(err, a.Refusal)
 	}
 	return s.newGrant(a.Grant, session), nil
 }
@@ -130,7 +130,7 @@ func (s *Store) Enqueue(ctx context.Context, session string, r Resource, opts ..
 		TTL: min(ttl, s.cfg.MaxTTL), Request: requestHash(session, o.RequestKey), Label: o.Label,
 	})
 	if err != nil || a.Queued {
-		return Grant{}, false, err
+		return Grant{}, false, refused(err, a.Refusal)
 	}
 	return s.newGrant(a.Grant, session), true, nil
 }

@@ -136,7 +136,7 @@ func (s *Store) newBorrow(ids *leaseIDs, o *Options) peer.Borrow {
 	ids.lease = uuid.New()
 	r := peer.Borrow{
 		Pool: poolHash(*ids.pool), LeaseOf: ids.hashOfClaim,
-		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), Label: o.Label, Origin: s.originHash(o.Origin),
+		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), UntilPaused: o.UntilPaused, Label: o.Label, Origin: s.originHash(o.Origin),
 		Request: requestHash(string(ids.pool[:]), ids.key),
 	}
 	r.Lease, r.Nonce = ids.hashOfClaim(0)
@@ -146,7 +146,7 @@ func (s *Store) newBorrow(ids *leaseIDs, o *Options) peer.Borrow {
 func (s *Store) borrowed(ids *leaseIDs, c access.Call) (*Lease, error) {
 	a, err := c.Answer()
 	if err != nil {
-		return nil, refused(err, a.Place)
+		return nil, refused(err, a.Refusal)
 	}
 	l := s.lease(ids, &a.Grant)
 	if !ids.fixed {

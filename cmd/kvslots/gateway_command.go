@@ -103,7 +103,7 @@ func (c *gatewayCommand) answer(err error, body fmt.Stringer) error {
 
 // why returns the reason of a refusal, a pause or a holder, or otherwise if it is not known.
 func why(err error, otherwise string) string {
-	refused, ok := errors.AsType[*kvslots.NoSlotError](err)
+	refused, ok := errors.AsType[*kvslots.TakenError](err)
 	switch {
 	case ok && refused.Paused:
 		return withReason("paused", refused.Reason)
@@ -113,16 +113,20 @@ func why(err error, otherwise string) string {
 	return otherwise
 }
 
-// placed adds to the text of an error the caller's place in line, if that is known.
+// placed adds to the text of an error by whom it is taken, and the caller's place in line, if that is known.
 func placed(err error) error {
-	if refused, ok := errors.AsType[*kvslots.NoSlotError](err); ok {
-		text := err.Error()
-		if reason := why(err, ""); reason != "" && text == kvslots.ErrNoSlot.Error() {
-			text += ": " + reason
-		}
-		return fmt.Errorf("%s%w; place %d in the line", text, silent{err}, refused.Place)
+	taken, ok := errors.AsType[*kvslots.TakenError](err)
+	if !ok {
+		return err
 	}
-	return err
+	text := err.Error()
+	if reason := why(err, ""); reason != "" && (text == kvslots.ErrNoSlot.Error() || taken.Err == kvslots.ErrLimitMismatch) {
+		text += ": " + reason
+	}
+	if taken.Place > 0 {
+		text += fmt.Sprintf("; place %d in the line", taken.Place)
+	}
+	return fmt.Errorf("%s%w", text, silent{err})
 }
 
 // coded returns the error of a gateway with the exit code that scripts depend on.

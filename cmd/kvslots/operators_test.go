@@ -23,6 +23,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -155,6 +156,45 @@ func TestEvictCommand(t *testing.T) {
 		}
 		wantCall(t, 1, `\{"error":"nothing has ended: no one holds position 0"\}\n`, "kvslots: nothing .*\n", evict("0", fence, "--json")...)
 		wantCall(t, 2, "", "kvslots: --fence is missing: .*", asked(transport, "evict", hash, "--position", "0")...)
+	})
+}
+
+// A command that waits is told of a pause at once, with the reason, whichever comes first, and waits on.
+func TestWaitersAreToldOfAPause(t *testing.T) {
+	t.Parallel()
+	overTransports(t, func(t *testing.T, _ *program, transport []string) {
+		wantCall(t, 0, "count 1, .*\n", "", asked(transport, "register", pool, "--count", "1")...)
+		const paused = "kvslots: paused: upgrade till 10:00; waiting\n"
+		for _, c := range []struct{ takes, target []string }{
+			{[]string{"lock", "nightly"}, []string{"--key", "nightly"}}, {[]string{"run", pool, "--wait", "forever"}, []string{pool}},
+		} {
+			ask := func(args ...string) string {
+				_, out, _ := call(t, noEnv, asked(transport, append(args, c.target...)...)...)
+				return out
+			}
+			wait := func() (out *logtest.Output, code chan int) {
+				return start(t, underName(transport, `echo ran`, c.takes...)...)
+			}
+			end := t.TempDir()
+			holder, code := start(t, underName(transport, `echo held; while [ -e `+end+` ]; do sleep 0.02; done`, c.takes...)...)
+			waitFor(t, func() bool { return strings.Contains(holder.String(), "held") })
+			early, earlyCode := wait()
+			waitFor(t, func() bool { return strings.Contains(ask("line"), "\n1 ") })
+			ask("pause", "--reason", "upgrade till 10:00")
+			waitFor(t, func() bool { return early.String() == paused })
+			late, lateCode := wait()
+			waitFor(t, func() bool { return late.String() == paused })
+			kvslotstest.Must(t, os.Remove(end))
+			ask("resume")
+			for _, ends := range []chan int{code, earlyCode, lateCode} {
+				if got := <-ends; got != 0 {
+					t.Errorf("%s: exit code %d", c.takes, got)
+				}
+			}
+			if early.String() != paused+"ran\n" || late.String() != paused+"ran\n" {
+				t.Errorf("printed %q and %q", early, late)
+			}
+		}
 	})
 }
 

@@ -110,9 +110,9 @@ func (o *runOptions) coded(err error) error {
 	case !ok:
 		own = exitError{codeOf(err), err}
 	}
-	own.code = cmp.Or(o.errorCode, own.code)
+	own.error, own.code = placed(own.error), cmp.Or(o.errorCode, own.code)
 	if errors.Is(err, kvslots.ErrNoSlot) {
-		if own.error = placed(own.error); o.conflictCode != exitNoSlot || o.errorCode == 0 {
+		if o.conflictCode != exitNoSlot || o.errorCode == 0 {
 			own.code = o.conflictCode
 		}
 		if o.quiet {

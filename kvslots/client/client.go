@@ -54,8 +54,8 @@ type Config struct {
 	// program.
 	Label string
 
-	// Retrying is called with the error of a request before it is repeated, for logs; nil: it is not. While a
-	// call waits, every minute, that includes a *kvslots.NoSlotError if an operator has paused what it waits for.
+	// Retrying is called with the error of a request before it is repeated, for logs; nil: it is not. That
+	// includes a *kvslots.TakenError with Paused, when a call waits for what an operator has paused, or pauses meanwhile.
 	Retrying func(error)
 }
 

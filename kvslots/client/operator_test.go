@@ -107,7 +107,7 @@ func TestPlace(t *testing.T) {
 			return err == nil && w.Place == 1 && w.Label == "waits"
 		})
 		_, err = c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
-		if refused, ok := errors.AsType[*kvslots.NoSlotError](err); !ok || refused.Place != 2 || !errors.Is(err, kvslots.ErrNoSlot) {
+		if refused, ok := errors.AsType[*kvslots.TakenError](err); !ok || refused.Place != 2 || !errors.Is(err, kvslots.ErrNoSlot) {
 			t.Errorf("refused: %v", err)
 		}
 		d, err := c.ReadPool(ctx, kvslots.ByID(pool), kvslots.DetailPage{MaxWaiters: 1})
@@ -152,7 +152,7 @@ func TestOperatorOfNames(t *testing.T) {
 		third, _, err := c.CreateSession(ctx)
 		kvslotstest.Must(t, err)
 		_, err = c.Acquire(ctx, third, r, kvslots.WithTTL(time.Minute), kvslots.WithWait(0))
-		if refused, ok := errors.AsType[*kvslots.NoSlotError](err); !ok || refused.Place != 1 {
+		if refused, ok := errors.AsType[*kvslots.TakenError](err); !ok || refused.Place != 1 {
 			t.Errorf("refused: %v", err)
 		}
 		if h, err := c.Evict(ctx, ref, 1, d.Holders[0].Fence); err != nil || h.Label != "of the call" {

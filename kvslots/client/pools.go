@@ -65,13 +65,13 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, opts ...kvslots.Opt
 	var lease *kvslots.Lease
 	err := c.take(ctx, taking{
 		wait: wait, key: o.RequestKey,
-		ask: func(ctx context.Context, wait time.Duration, key string, unknown *[]string) (err error) {
+		ask: func(ctx context.Context, t *taking) (err error) {
 			var body wire.Lease
-			lease, err = c.lease(ctx, &body, request{
-				Route: wire.Borrow, Wait: wait, Key: key, Unknown: unknown,
-				Body: wire.Request{ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait), Label: label},
-				Undo: func() request { return returnOf(pool, body.Lease) },
+			r := t.request(wire.Borrow, wire.Request{
+				ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(t.asked), Label: label, UntilPaused: t.untilPaused,
 			})
+			r.Undo = func() request { return returnOf(pool, body.Lease) }
+			lease, err = c.lease(ctx, &body, r)
 			return err
 		},
 		undo: func(ctx context.Context) { _, _ = c.Return(ctx, pool, lease.ID()) },

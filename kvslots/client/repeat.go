@@ -122,8 +122,8 @@ func (c *Client) repeatEach(ctx context.Context, r request, into any, each func(
 // taking is one call that takes a slot. It may need several requests.
 type taking struct {
 	attempts
-	// ask sends a request. It appends its id to unknown if its outcome is unknown.
-	ask func(ctx context.Context, wait time.Duration, key string, unknown *[]string) error
+	// ask sends a request.
+	ask func(ctx context.Context, t *taking) error
 	// undo gives back what ask was granted.
 	undo func(ctx context.Context)
 
@@ -131,8 +131,15 @@ type taking struct {
 	until   time.Duration // by package clock: when the last request may be sent
 	key     string
 	given   bool          // the key is the caller's
-	asked   time.Duration // the wait of the last request
+	asked   time.Duration // the wait of the request
 	unknown []string      // ids of requests over NATS that may be granted yet
+
+	untilPaused bool // the request ends when a pause begins, of which Config.Retrying is told
+}
+
+// request returns a request, which appends its id to unknown if its outcome is unknown.
+func (t *taking) request(to wire.Route, body wire.Request) request {
+	return request{Route: to, Body: body, Wait: t.asked, Key: t.key, Unknown: &t.unknown}
 }
 
 // take sends requests with a request key, and with what is left of the wait, until one succeeds,
@@ -140,7 +147,7 @@ type taking struct {
 func (c *Client) take(ctx context.Context, t taking) error {
 	t.client, t.given, t.wait = c, t.key != "", min(t.wait, forever)
 	sent := clock.Now()
-	t.until = sent + t.wait
+	t.until, t.untilPaused = sent+t.wait, c.retrying != nil
 	grace := cmp.Or(c.timeout, answerTime)
 	within, cancel := answerTimeout(ctx, t.wait+grace)
 	defer cancel()
@@ -153,7 +160,7 @@ func (c *Client) take(ctx context.Context, t taking) error {
 		if last != nil { // gateways wait for whole seconds
 			t.asked = t.asked.Truncate(time.Second)
 		}
-		err := t.ask(within, t.asked, t.key, &t.unknown)
+		err := t.ask(within, &t)
 		switch {
 		case err == nil:
 			return nil
@@ -177,8 +184,10 @@ func (c *Client) take(ctx context.Context, t taking) error {
 func (t *taking) asksAgain(ctx context.Context, err error, sent, grace time.Duration) bool {
 	now := clock.Now()
 	left := t.until - now
-	if refused, ok := errors.AsType[*kvslots.NoSlotError](err); ok && refused.Paused && left > 0 && t.client.retrying != nil {
-		t.client.retrying(err)
+	if taken, ok := errors.AsType[*kvslots.TakenError](err); ok && left > 0 && t.client.retrying != nil {
+		if t.untilPaused = !taken.Paused; taken.Paused {
+			t.client.retrying(err)
+		}
 	}
 	switch {
 	case errors.Is(err, kvslots.ErrNoSlot) && left <= 0:
@@ -212,7 +221,7 @@ func (t *taking) leave(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 	defer cancel()
-	if t.ask(ctx, 0, t.key, &t.unknown) == nil {
+	if t.asked = 0; t.ask(ctx, t) == nil {
 		t.undo(kvslots.ReturnWithin(ctx))
 	}
 }

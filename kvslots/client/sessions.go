@@ -83,9 +83,9 @@ func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource
 	var g kvslots.Grant
 	err = c.take(ctx, taking{
 		wait: wait, key: key,
-		ask: func(ctx context.Context, wait time.Duration, key string, unknown *[]string) (err error) {
-			body.AcquireTimeout = new(wire.Seconds(wait))
-			g, err = c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Acquire), Body: body, Wait: wait, Key: key, Unknown: unknown})
+		ask: func(ctx context.Context, t *taking) (err error) {
+			body.AcquireTimeout, body.UntilPaused = new(wire.Seconds(t.asked)), t.untilPaused
+			g, err = c.grant(ctx, r, t.request(wire.ResourceRoute(r.Kind, subjects.Acquire), body))
 			return err
 		},
 		undo: func(ctx context.Context) { _ = c.Release(ctx, session, r, g.Token) },
@@ -165,7 +165,7 @@ func (c *Client) grant(ctx context.Context, r kvslots.Resource, ask request) (g 
 	sent := clock.Now()
 	err = c.send(ctx, ask, cmp.Or(c.timeout, answerTime), func(a answer) (err error) {
 		if g, err = readGrant(a.Body); err != nil {
-			return wire.Placed(err, a.Header)
+			return wire.Explained(err, a.Header)
 		}
 		g.At = time.Now().Add(sent + waited(a, sent) - clock.Now())
 		return nil

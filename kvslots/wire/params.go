@@ -40,6 +40,7 @@ var (
 	leaseTTL     = optional(seconds("lease_ttl_s", 0, setTTL))
 	limitParam   = whole("limit", 1, kvslots.MaxSemaphoreLimit, func(p *Params, n int) { p.Limit = n })
 	anyLimit     = optional(boolean("any_limit", func(p *Params, yes bool) { p.AnyLimit = yes }))
+	untilPaused  = optional(boolean("until_paused", func(p *Params, yes bool) { p.UntilPaused = yes }))
 	tokenParam   = param{"token", false, readToken}
 
 	positionParam = whole("position", 0, maxPlace, func(p *Params, n int) { p.Operator.Position = n })
@@ -63,12 +64,12 @@ var (
 // operation, which package subjects names.
 var grantReaders = [...]map[string]reader{
 	kvslots.KindLock: {
-		subjects.Acquire: strictly(acquireParam, leaseTTL, labelParam), subjects.Enqueue: strictly(leaseTTL, labelParam),
+		subjects.Acquire: strictly(acquireParam, leaseTTL, labelParam, untilPaused), subjects.Enqueue: strictly(leaseTTL, labelParam),
 		subjects.Wait: strictly(timeoutParam), subjects.Release: strictly(tokenParam), subjects.Renew: strictly(tokenParam, leaseTTL),
 		subjects.Follow: strictly(tokenParam, followParam),
 	},
 	kvslots.KindSemaphore: {
-		subjects.Acquire: strictly(acquireParam, anyLimit, limitParam, leaseTTL, labelParam), subjects.Enqueue: strictly(limitParam, leaseTTL, labelParam),
+		subjects.Acquire: strictly(acquireParam, anyLimit, limitParam, leaseTTL, labelParam, untilPaused), subjects.Enqueue: strictly(limitParam, leaseTTL, labelParam),
 		subjects.Wait: strictly(timeoutParam), subjects.Release: strictly(tokenParam), subjects.Renew: strictly(tokenParam, leaseTTL),
 		subjects.Follow: strictly(tokenParam, followParam),
 	},

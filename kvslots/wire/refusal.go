@@ -31,24 +31,12 @@ func NewRefusal(status int, header interface{ Get(name string) string }, body []
 	if name == badRequest && field != "" {
 		r.Err = &kvslots.RangeError{Field: field, Range: header.Get(RangeHeader)}
 	} else {
-		r.Err = Placed(r.meaning(name, header.Get(CauseHeader)), header)
+		r.Err = Explained(r.meaning(name, header.Get(CauseHeader)), header)
 	}
 	if r.Err == kvslots.ErrExpired || r.Err == kvslots.ErrEvicted {
 		r.Text = r.Err.Error()
 	}
 	return r
-}
-
-// Placed returns the *kvslots.NoSlotError for an error kvslots.ErrNoSlot, if the answer has a
-// PlaceHeader, and otherwise the error.
-func Placed(err error, header interface{ Get(name string) string }) error {
-	place, wrong := strconv.ParseUint(header.Get(PlaceHeader), 10, 31)
-	if err == kvslots.ErrNoSlot && wrong == nil && place > 0 {
-		refused := &kvslots.NoSlotError{Place: int(place)}
-		Taken{}.note(header.Get(TakenHeader), refused)
-		return refused
-	}
-	return err
 }
 
 // parseRetryAfter parses a number of seconds or a date (RFC 9110, 10.2.3).

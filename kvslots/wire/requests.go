@@ -29,6 +29,7 @@ type Params struct {
 	Label       string          // see kvslots.WithLabel; "" for none
 	IdleTimeout time.Duration   // that a new session asks for; 0 for none
 	Operator    *OperatorParams // of the requests of operators; nil for others
+	UntilPaused bool            // see kvslots.WithUntilPaused
 	GrantParams
 }
 
@@ -77,6 +78,7 @@ type Request struct {
 	WaitTimeout    *int64 `json:"timeout_s,omitempty"`
 	IdleTimeout    int64  `json:"idle_timeout_s,omitempty"`
 	AnyLimit       bool   `json:"any_limit,omitempty"`
+	UntilPaused    bool   `json:"until_paused,omitempty"` // also about a pool
 }
 
 // Encode returns the JSON of the body.

@@ -188,6 +188,9 @@ func StatusOf(err error) Status { return find(err).Status }
 // and Detail, and in some codes.
 func CodeOf(err error) Status {
 	r := find(err)
+	if taken, ok := errors.AsType[*kvslots.TakenError](err); ok && taken.Err == kvslots.ErrLimitMismatch {
+		r.v1Text = "the key is in use " + taken.Use()
+	}
 	r.Detail, r.Code, r.Text = cmp.Or(r.v1Text, r.Text), cmp.Or(r.v1Code, r.Code), r.Name
 	return r.Status
 }

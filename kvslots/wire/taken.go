@@ -3,25 +3,27 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 
 	"github.com/kvslots/kvslots/kvslots"
 )
 
-// Taken says why a request was granted nothing: the value of TakenHeader, as JSON in ASCII.
+// Taken is a kvslots.TakenError without its place: the value of TakenHeader, as JSON in ASCII.
 type Taken struct {
 	HeldBy  string  `json:"held_by,omitempty"`
 	HeldFor float64 `json:"held_s,omitempty"`
+	Limit   int     `json:"limit,omitempty"` // only of a mismatch; without it a lock is in use
 	Paused  bool    `json:"paused,omitempty"`
 	Reason  string  `json:"pause_reason,omitempty"`
 }
 
-// NewTaken returns what a pool's lease at the lowest position, and a pause of the pool, say.
-func NewTaken(d *kvslots.PoolDetail) (t Taken) {
-	t.Reason, t.Paused = pausedBy(d.OutList)
-	if len(d.Holders) > 0 {
-		t.HeldBy, t.HeldFor = d.Holders[0].Label, inSeconds(d.Holders[0].Age)
+// NewTaken returns what an error says.
+func NewTaken(e *kvslots.TakenError) Taken {
+	t := Taken{HeldBy: e.HeldBy, HeldFor: inSeconds(e.HeldFor), Paused: e.Paused, Reason: e.Reason}
+	if e.Err == kvslots.ErrLimitMismatch {
+		t.Limit = e.Limit
 	}
 	return t
 }
@@ -43,9 +45,18 @@ func (t Taken) Header() string {
 	return ascii.String()
 }
 
-// note adds the value of a header to an error. Other programs' values say nothing.
-func (t Taken) note(value string, e *kvslots.NoSlotError) {
-	if json.Unmarshal([]byte(value), &t) == nil {
-		e.HeldBy, e.HeldFor, e.Paused, e.Reason = t.HeldBy, ofSeconds(t.HeldFor), t.Paused, t.Reason
+// Explained returns the *kvslots.TakenError of kvslots.ErrNoSlot or kvslots.ErrLimitMismatch, if an answer has
+// PlaceHeader or TakenHeader, and otherwise the error. Other programs' values say nothing.
+func Explained(err error, header interface{ Get(name string) string }) error {
+	if err != kvslots.ErrNoSlot && err != kvslots.ErrLimitMismatch {
+		return err
+	}
+	place, _ := strconv.ParseUint(header.Get(PlaceHeader), 10, 31)
+	var t Taken
+	if json.Unmarshal([]byte(header.Get(TakenHeader)), &t) != nil && place == 0 {
+		return err
+	}
+	return &kvslots.TakenError{
+		Err: err, Place: int(place), HeldBy: t.HeldBy, HeldFor: ofSeconds(t.HeldFor), Limit: t.Limit, Paused: t.Paused, Reason: t.Reason,
 	}
 }

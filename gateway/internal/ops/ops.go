@@ -91,8 +91,7 @@ type Call struct {
 	undo   step               // takes back the grant, unless an earlier call may know of it; nil without one
 	keep   step               // takes back the grant of a call with a request key, unless that is repeated in time; nil: undo does
 	Queued bool               // the grant came after a wait in line
-	place  int                // in line, of a call that was granted nothing; 0: not known
-	taken  string             // the value of wire.TakenHeader, of such a call
+	failed error              // of a call that was granted nothing, and is answered without an error
 	outcome
 }
 
@@ -171,9 +170,6 @@ func (s *Service) Do(ctx, detached context.Context, call *Call, deliver func()) 
 		perform = performKept
 	}
 	err := perform(ctx, s, call)
-	if call.Grants && max(call.place, placeOf(err)) > 0 {
-		call.taken = s.takenBy(detached, call)
-	}
 	s.Events.count(call, err)
 	if err == nil {
 		deliver()

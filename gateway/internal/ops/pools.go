@@ -97,6 +97,9 @@ func (c *Call) options(ttl time.Duration) (opts []kvslots.Option) {
 	if c.AnyLimit {
 		opts = append(opts, kvslots.WithAnyLimit())
 	}
+	if c.UntilPaused {
+		opts = append(opts, kvslots.WithUntilPaused())
+	}
 	return opts
 }
 

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -27,7 +26,8 @@ func (s *Service) Reply(c *Call) Reply {
 	if reply, ok := c.Answer.(*Reply); ok {
 		return *reply
 	}
-	reply := Reply{Status: wire.Status{Code: http.StatusOK}, Body: c.Answer, Wait: s.granted(c), Place: placeText(c.place), Taken: c.taken}
+	reply := Reply{Status: wire.Status{Code: http.StatusOK}, Body: c.Answer, Wait: s.granted(c)}
+	reply.explain(c.failed)
 	switch {
 	case c.Lease != nil:
 		reply.Waited = wire.Waited(c.Lease.ExpiresAt().Add(-c.Lease.TTL()), c.Arrived)
@@ -47,44 +47,20 @@ func (s *Service) granted(c *Call) string {
 // RefuseCall returns the answer to a call that has ended with an error: see Refuse.
 func (s *Service) RefuseCall(err error, call *Call) *Reply {
 	reply := s.Refuse(err, call.Operation, call.Trace())
-	reply.Wait, reply.Place, reply.Taken = s.granted(call), placeText(placeOf(err)), call.taken
+	reply.Wait = s.granted(call)
+	reply.explain(err)
 	return reply
 }
 
-func placeOf(err error) int {
-	if refused, ok := errors.AsType[*kvslots.NoSlotError](err); ok {
-		return refused.Place
+// explain says why a call was granted nothing. A client that may take from a pool, or a lock by its name, may read
+// it.
+func (r *Reply) explain(err error) {
+	if taken, ok := errors.AsType[*kvslots.TakenError](err); ok {
+		r.Taken = wire.NewTaken(taken).Header()
+		if taken.Place > 0 {
+			r.Place = strconv.Itoa(taken.Place)
+		}
 	}
-	return 0
-}
-
-// takenTimeout bounds the read of who has taken what a call was refused.
-const takenTimeout = 500 * time.Millisecond
-
-// takenBy returns the value of wire.TakenHeader for a call that was granted nothing. A client that may take from
-// a pool, or a lock by its name, may read it.
-func (s *Service) takenBy(ctx context.Context, c *Call) string {
-	pool := kvslots.ByName(c.Key)
-	if c.Session == "" {
-		pool = kvslots.ByID(c.Pool)
-	}
-	if c.Owner != "" || s.Operator == nil {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(ctx, takenTimeout)
-	defer cancel()
-	detail, err := s.Operator.ReadPool(ctx, pool, kvslots.DetailPage{MaxHolders: 1})
-	if err != nil {
-		return ""
-	}
-	return wire.NewTaken(&detail).Header()
-}
-
-func placeText(place int) string {
-	if place == 0 {
-		return ""
-	}
-	return strconv.Itoa(place)
 }
 
 // Deny returns the answer to a request that a transport refuses before it reads it all.

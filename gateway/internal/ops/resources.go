@@ -50,7 +50,7 @@ func (s *Service) leaseTTL(call *Call) time.Duration {
 func (c *Call) setWaited(grant kvslots.Grant, err error) error {
 	switch {
 	case errors.Is(err, kvslots.ErrNoSlot):
-		c.Answer, c.outcome, c.place = wire.NotGranted{Status: wire.GrantTimeout}, outcomeRefused, placeOf(err)
+		c.Answer, c.outcome, c.failed = wire.NotGranted{Status: wire.GrantTimeout}, outcomeRefused, err
 	case err != nil:
 		return err
 	default:

@@ -73,6 +73,7 @@ type wish struct {
 	label, owner          string
 	terms                 entry.Terms // of a named pool
 	anyLimit              bool        // it waits while the pool has another limit
+	untilPaused           bool        // its wait ends when an operator pauses the pool
 }
 
 type claim struct {
@@ -137,7 +138,7 @@ func (b *borrow) finish(a Answer) {
 	if b.phase == done {
 		return
 	}
-	was, place := b.phase, int32(0)
+	was, place := b.phase, 0
 	if a.Err == ErrNoSlot && !b.awaits {
 		place = b.rank()
 	}
@@ -203,15 +204,15 @@ func (b *borrow) grace() time.Duration {
 }
 
 // rank returns the place in line that the borrow has, or would get, from 1.
-func (b *borrow) rank() int32 {
+func (b *borrow) rank() int {
 	pool := b.p.view().Pool(b.pool.id)
 	if pool == nil {
 		return 0
 	}
 	if t := cmp.Or(pool.Ticket(b.ticket.place), pool.PlaceOf(b.request)); t != nil {
-		return int32(t.Rank())
+		return t.Rank()
 	}
-	return int32(pool.Waiting() + 1)
+	return pool.Waiting() + 1
 }
 
 // requeue puts a borrow whose claim failed back in line. It goes back to the queue if

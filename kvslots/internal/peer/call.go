@@ -37,8 +37,10 @@ func (k *kernel) beginCall() (c *call, id uint64) {
 }
 
 func (k *kernel) openCalls() []*call {
-	return slices.SortedFunc(maps.Values(k.calls.open), func(x, y *call) int { return cmp.Compare(x.id, y.id) })
+	return slices.SortedFunc(maps.Values(k.calls.open), byArrival)
 }
+
+func byArrival(x, y *call) int { return cmp.Compare(x.id, y.id) }
 
 func (k *kernel) openCall(id uint64) *call { return k.calls.open[id] }
 

@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,6 +38,9 @@ func (b *borrow) add(c *call, w *wish, wait time.Duration) *caller {
 	b.confirmed = false // this call may have come later
 	b.callers, b.stays = append(b.callers, a), wait > 0
 	c.onQuit(a)
+	if wait > 0 && cmp.Or(w, &b.wish).untilPaused {
+		put(&b.pool.untilPaused, a, struct{}{})
+	}
 	if wait > 0 || b.awaits {
 		c.bound(a.ends.Add(patience))
 		b.p.arm(&a.expiry, a.ends, a.expire)
@@ -107,7 +112,7 @@ func (a *caller) quit(why error) {
 		return
 	}
 	b.callers = without(b.callers, a)
-	place := int32(0)
+	place := 0
 	if why == ErrNoSlot {
 		place = b.rank()
 	}
@@ -115,18 +120,37 @@ func (a *caller) quit(why error) {
 	b.leave(why)
 }
 
-func (a *caller) end(answer Answer, place int32) {
+func (a *caller) end(answer Answer, place int) {
+	a.leave()
+	if answer.Err == ErrNoSlot || answer.Err == ErrLimitMismatch {
+		answer.Refusal = refusalOf(a.of.p.view().Pool(a.of.pool.id), place, a.of.p.now())
+	}
+	a.answer(answer)
+}
+
+// leave ends the caller's part in its borrow.
+func (a *caller) leave() {
 	a.of.p.disarm(&a.expiry)
 	a.onQuit(nil)
-	answer.Place = place
-	a.answer(answer)
+	delete(a.of.pool.untilPaused, a)
 }
 
 // again begins the borrow of a call anew, for what is left of its wait.
 func (a *caller) again() {
-	a.of.p.disarm(&a.expiry)
-	a.onQuit(nil)
+	a.leave()
 	a.of.p.borrow(a.call, a.of.pool.id, a.wish, max(0, a.ends.Sub(a.of.p.now())))
+}
+
+// reviewPause answers the callers that wait in line until their pool is paused, if it is, in order.
+func (ps *poolState) reviewPause(pool *rules.Pool) {
+	if !pool.Paused() {
+		return
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(ps.untilPaused), func(x, y *caller) int { return byArrival(x.call, y.call) }) {
+		if a.of.phase == waiting {
+			a.quit(ErrNoSlot)
+		}
+	}
 }
 
 // reviewRefusals decides about the callers whose wait is over, in order.

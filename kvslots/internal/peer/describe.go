@@ -18,6 +18,23 @@ func statsOf(p *rules.Pool, now Instant) PoolStats {
 	}
 }
 
+// refusalOf describes the pool of a borrow that was granted nothing.
+func refusalOf(p *rules.Pool, place int, now Instant) *Refusal {
+	r := &Refusal{Place: place, Terms: p.Terms()}
+	if out, is := p.OutOfService(); is {
+		r.Paused, r.Reason = true, out.Reason
+	}
+	if p.Exists() {
+		for s := range p.Slots {
+			if s.Live() {
+				r.Label, r.Age = s.Label(), max(0, now.Sub(s.Granted))
+				break
+			}
+		}
+	}
+	return r
+}
+
 func oldestWait(pool *rules.Pool, now Instant) time.Duration {
 	for _, t := range pool.Line {
 		return max(0, now.Sub(t.Seen))

@@ -223,8 +223,8 @@ func TestWaitForLimitEnds(t *testing.T) {
 	h.must(h.acquire("builds", 4, 0))
 	waits := h.begin(h.acquire("builds", 2, 10*time.Second))
 	h.pass(11 * time.Second)
-	if a := h.answers[waits]; a.Err != peer.ErrNoSlot || a.Place != 1 {
-		t.Errorf("answered %v at place %d", a.Err, a.Place)
+	if a := h.answers[waits]; a.Err != peer.ErrNoSlot || a.Refusal.Place != 1 {
+		t.Errorf("answered %v at place %d", a.Err, a.Refusal.Place)
 	}
 }
 

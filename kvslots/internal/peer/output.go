@@ -36,15 +36,25 @@ type Reading struct {
 }
 
 type Answer struct {
-	Call   uint64
-	Err    error
-	Grant  Grant
-	Queued bool  // Enqueue: the session has a ticket in the line
-	Place  int32 // with ErrNoSlot: the place in line that the borrow had, or would have got, from 1
-	State  State
-	Stats  *Stats
-	Detail *PoolDetail
-	Ended  error // Follow: why what it follows has ended
+	Call    uint64
+	Err     error
+	Grant   Grant
+	Queued  bool     // Enqueue: the session has a ticket in the line
+	Refusal *Refusal // with ErrNoSlot and ErrLimitMismatch of what asks for a slot
+	State   State
+	Stats   *Stats
+	Detail  *PoolDetail
+	Ended   error // Follow: why what it follows has ended
+}
+
+// Refusal says why a borrow was granted nothing.
+type Refusal struct {
+	Place  int           // in line, that it had, or would have got, from 1; 0: not known
+	Label  string        // of the lease at the lowest position; "": it has none, or there is no lease
+	Age    time.Duration // of that lease
+	Terms  entry.Terms   // of a named pool
+	Paused bool          // the whole pool is out of service
+	Reason string        // with Paused: why
 }
 
 type Grant struct {

@@ -59,8 +59,8 @@ func TestReadPool(t *testing.T) {
 	h.wantError(h.begin(peer.ReadPlace{Pool: pool}), peer.ErrNotInLine)
 	id := h.begin(h.borrow(pool, 0))
 	h.wantError(id, peer.ErrNoSlot)
-	if a := h.answers[id]; a.Place != 4 {
-		t.Errorf("refused at place %d", a.Place)
+	if a := h.answers[id]; a.Refusal.Place != 4 {
+		t.Errorf("refused at place %d", a.Refusal.Place)
 	}
 }
 
@@ -73,8 +73,8 @@ func TestPlaceOfARefusal(t *testing.T) {
 	h.begin(h.borrow(pool, time.Hour))
 	h.pass(2 * time.Minute)
 	h.wantError(second, peer.ErrNoSlot)
-	if a := h.answers[second]; a.Place != 2 {
-		t.Errorf("refused at place %d", a.Place)
+	if a := h.answers[second]; a.Refusal.Place != 2 {
+		t.Errorf("refused at place %d", a.Refusal.Place)
 	}
 }
 

@@ -204,7 +204,7 @@ func TestPlaceIsKeptAtTheEndOfTheWait(t *testing.T) {
 	b.Wait = 0
 	leaving := h.begin(h.repeat(b))
 	h.wantError(leaving, peer.ErrNoSlot)
-	if place := int(h.answers[leaving].Place); place != waiting+1 {
+	if place := int(h.answers[leaving].Refusal.Place); place != waiting+1 {
 		t.Errorf("refused at place %d, want %d", place, waiting+1)
 	}
 	if n := h.inspect(b.Pool).Waiting; n != waiting {

@@ -56,13 +56,20 @@ class Threads(GatewayTest):
             self.assertTrue(self.pool.borrow().locked())
 
     def test_a_refusal_says_who_holds_it(self) -> None:
-        with self.pool.borrow(label="ci@b7:12 make"), self.client.lock(str(self.uuid)) as lock:
+        with self.pool.borrow(label="ci@b7:12 make"), self.client.lock(str(self.uuid)):
             with self.assertRaisesRegex(kvslots.NoSlotError, "^taken by ci@b7:12 make, for [0-9]+ s; place 1$") as raised:
                 self.pool.borrow(wait=0).acquire()
-            self.assertEqual([holder.label for holder in raised.exception.held_by], ["ci@b7:12 make"])
+            self.assertEqual((raised.exception.held_by, raised.exception.place), ("ci@b7:12 make", 1))
             with self.assertRaises(kvslots.NoSlotError) as raised:
                 self.client.lock(str(self.uuid), wait=0).acquire()
-            self.assertEqual([(h.label, h.fence) for h in raised.exception.held_by], [(default_label(), lock.fence)])
+            self.assertEqual((raised.exception.held_by, raised.exception.paused), (default_label(), False))
+            self.assertLess(raised.exception.held_for or 0, 60)
+            with self.assertRaisesRegex(kvslots.LimitMismatchError, "^the key is in use as a lock: taken by .*, for [0-9]+ s$"):
+                self.client.semaphore(str(self.uuid), 2, wait=0).acquire()
+            with self.client.semaphore(f"{self.uuid}2", 3, label="ci@b7"):
+                with self.assertRaisesRegex(kvslots.LimitMismatchError, "^the key is in use with limit 3: taken by ci@b7, for ") as other:
+                    self.client.semaphore(f"{self.uuid}2", 2, wait=0).acquire()
+            self.assertEqual(other.exception.limit, 3)
 
     def test_an_applications_error_replaces_none(self) -> None:
         class NoSlotError(kvslots.NoSlotError):

@@ -1,5 +1,3 @@
-import type { Holder } from "./resource.js";
-
 /** The base of all errors of this client. */
 export class KvslotsError extends Error {
   override name = "KvslotsError";
@@ -41,8 +39,38 @@ export interface Refusal {
   range?: string | undefined;
   /** The place in line, from 1, that a call had that was granted nothing, or would have got. */
   place?: number | undefined;
+  /** Why it was granted nothing, if the gateway knows it. */
+  taken?: Taken | undefined;
   /** Of a NotHeldError: "expired" or "evicted", if the gateway knows how the lease has ended. */
   cause?: unknown;
+}
+
+/** Of a NoSlotError or a LimitMismatchError: who has what was asked for. */
+export interface Taken {
+  /** The label of the lease at the lowest position, and for how many seconds it has been held. */
+  heldBy?: string;
+  heldFor?: number;
+  /** Whether an operator has taken it out of service, and why. */
+  paused?: boolean;
+  pauseReason?: string;
+  /** Of a LimitMismatchError: the limit that is in use. Without it a lock is. */
+  limit?: number;
+}
+
+/** The message of a refusal, with why nothing was granted, if that is known. */
+function explained(message: string, { code, place, taken }: Refusal): string {
+  if (!taken) return message;
+  const { paused, pauseReason, heldBy, heldFor } = taken;
+  const pause = pauseReason ? `paused: ${pauseReason}` : "paused";
+  const held = heldBy || heldFor !== undefined ? `taken by ${heldBy || "an unnamed holder"}, for ${duration(heldFor ?? 0)}` : "";
+  const why = paused ? pause : held;
+  if (!why) return message;
+  return code === "no_slot" ? why + (place ? `; place ${place}` : "") : `${message}: ${why}`;
+}
+
+function duration(seconds: number): string {
+  if (seconds >= 3600) return `${Math.floor(seconds / 3600)} h`;
+  return seconds >= 60 ? `${Math.floor(seconds / 60)} min` : `${Math.floor(seconds)} s`;
 }
 
 /** A gateway has refused the request. Each code of the header Kvslots-Error has a subclass. */
@@ -54,9 +82,10 @@ export class RefusedError extends KvslotsError implements Refusal {
   readonly field?: string | undefined;
   readonly range?: string | undefined;
   readonly place?: number | undefined;
+  readonly taken?: Taken | undefined;
   constructor(message: string, refusal: Refusal) {
-    super(message, refusal.cause === undefined ? undefined : { cause: refusal.cause });
-    ({ status: this.status, code: this.code, retryAfter: this.retryAfter, field: this.field, range: this.range, place: this.place } = refusal);
+    super(explained(message, refusal), refusal.cause === undefined ? undefined : { cause: refusal.cause });
+    ({ status: this.status, code: this.code, retryAfter: this.retryAfter, field: this.field, range: this.range, place: this.place, taken: this.taken } = refusal);
   }
 }
 
@@ -78,15 +107,7 @@ export class NoPositionError extends RefusedError { override name = "NoPositionE
 export class OtherHolderError extends RefusedError { override name = "OtherHolderError"; }
 export class NotInLineError extends RefusedError { override name = "NotInLineError"; }
 /** No slot was granted within the wait. */
-export class NoSlotError extends RefusedError {
-  override name = "NoSlotError";
-  /** The first holders, if the caller may read them. */
-  readonly heldBy: readonly Holder[];
-  constructor(message: string, refusal: Refusal, heldBy: readonly Holder[] = []) {
-    super(message, refusal);
-    this.heldBy = heldBy;
-  }
-}
+export class NoSlotError extends RefusedError { override name = "NoSlotError"; }
 export class SessionGoneError extends RefusedError { override name = "SessionGoneError"; }
 export class LimitMismatchError extends RefusedError { override name = "LimitMismatchError"; }
 export class KeyReusedError extends RefusedError { override name = "KeyReusedError"; }

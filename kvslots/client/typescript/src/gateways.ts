@@ -1,4 +1,4 @@
-import { errorClasses, isTemporary, KvslotsError, RefusedError, UnreachableError } from "./errors.js";
+import { errorClasses, isTemporary, KvslotsError, RefusedError, UnreachableError, type Refusal } from "./errors.js";
 import { linked, now } from "./time.js";
 
 /** The bytes of the longest answer. */
@@ -19,7 +19,7 @@ export interface Answer {
   /** When the lease's time began, or earlier: when the request was sent, plus the header Kvslots-Waited. */
   since: number;
   /** The header Kvslots-Place. */
-  place?: number | undefined;
+  explanation: Explanation;
 }
 
 /** Sends requests to several gateways in turn, until one answers. It begins with the one that has answered last. */
@@ -56,7 +56,7 @@ export class Gateways {
       if (!response.ok) throw refused(response, answer);
       if (!answer) throw foreign(url);
       const waited = number(response, "Kvslots-Waited");
-      return { body: answer, since: Math.min(sent + waited, now()), place: number(response, "Kvslots-Place") || undefined };
+      return { body: answer, since: Math.min(sent + waited, now()), explanation: explanation(response) };
     });
   }
 
@@ -202,9 +202,20 @@ function refused(response: Response, body: Record<string, unknown> = {}): Refuse
     retryAfter: seconds(header("Retry-After")),
     field: header("Kvslots-Field"),
     range: header("Kvslots-Range"),
-    place: number(response, "Kvslots-Place") || undefined,
+    ...explanation(response),
     cause: header("Kvslots-Cause"),
   });
+}
+
+/** Why an answer grants nothing, if it says so. */
+type Explanation = Pick<Refusal, "place" | "taken">;
+
+function explanation(response: Response): Explanation {
+  const place = number(response, "Kvslots-Place") || undefined;
+  const header = response.headers.get("Kvslots-Taken");
+  if (header === null) return { place };
+  const { held_by, held_s, paused, pause_reason, limit } = (parsed(header) ?? {}) as Record<string, any>;
+  return { place, taken: { heldBy: held_by, heldFor: held_s, paused, pauseReason: pause_reason, limit } };
 }
 
 /** A number of seconds, or a date. */

@@ -39,16 +39,16 @@ export class Lock extends Resource {
         throw error;
       });
       const { status } = answer.body;
-      if (status === "timeout") throw new NoSlotError("no resource available", { status: 200, code: "no_slot", place: answer.place });
+      if (status === "timeout") throw new NoSlotError("no resource available", { status: 200, code: "no_slot", ...answer.explanation });
       const token = matching(answer.body, "token", /^[0-9a-f]{32}$/);
       return { token, fence: parseInt(token.slice(0, 16), 16), term: term(answer, "lease_ttl_s", session) };
     };
     const leave = async (until: number): Promise<void> => {
       if (session) await sessions.end(session, until); // which releases what it may hold
     };
-    const granted = await take(lines, this.#path, { wait, signal, gateways: gateways.count, ask, leave }).catch(async (error) => {
+    const granted = await take(lines, this.#path, { wait, signal, gateways: gateways.count, ask, leave }).catch((error) => {
       if (session) sessions.keep(session);
-      throw await this.explained(error);
+      throw error;
     });
     return this.#lease(granted, session!, seconds);
   }

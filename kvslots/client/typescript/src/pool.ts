@@ -65,9 +65,7 @@ export class Pool extends Resource {
     const release = async (lease: string, until: number): Promise<boolean> =>
       (await this.#send("POST", "/return", { body: { lease } }, undefined, until)).body.returned !== false;
     const leave = async (until: number): Promise<unknown> => release((await ask(0, undefined, until)).lease, until);
-    const { lease, position, fence, term } = await take(lines, `pool ${this.#id}`, { wait, signal, gateways: gateways.count, ask, leave }).catch(async (error) => {
-      throw await this.explained(error);
-    });
+    const { lease, position, fence, term } = await take(lines, `pool ${this.#id}`, { wait, signal, gateways: gateways.count, ask, leave });
     const holding: Holding = {
       renew: async (signal, until) => termOf(await this.#send("POST", "/renew", { body: { lease, ttl: seconds } }, signal, until)),
       release: (until) => release(lease, until),

@@ -1,13 +1,10 @@
-import { NoSlotError, UnreachableError } from "./errors.js";
+import { UnreachableError } from "./errors.js";
 import { integer, type Answer, type Gateways, type Request } from "./gateways.js";
 import { retry } from "./retry.js";
 import { now } from "./time.js";
 
 /** The most leases or places that a gateway lists in one answer. */
 const PAGE = 1000;
-/** The most holders in a refusal, and how many milliseconds it may be late for them. */
-const MOST_NAMED = 10;
-const EXPLAIN_FOR = 500;
 
 /** A lease, as others see it. Times are in seconds. */
 export interface Holder {
@@ -77,18 +74,6 @@ export abstract class Resource {
     return items;
   }
 
-  /** Adds to a refusal by whom the slots are held, if the caller may read it. */
-  protected async explained(error: unknown): Promise<unknown> {
-    if (!(error instanceof NoSlotError)) return error;
-    const path = `${this.#path}/leases?from=0&limit=${MOST_NAMED}`;
-    const answer = this.#gateways.send({ method: "GET", path, headers: this.#headers }, undefined, now() + EXPLAIN_FOR);
-    const heldBy = await answer.then(({ body }) => listed(body, "leases").map(holder)).catch(() => []);
-    const [first] = heldBy;
-    if (!first) return error;
-    const place = error.place ? `; place ${error.place}` : "";
-    return new NoSlotError(`taken by ${first.label || "an unnamed holder"}, for ${duration(first.age)}${place}`, error, heldBy);
-  }
-
   #ask(method: Request["method"], path: string): Promise<Answer> {
     return this.retry((until) => this.#gateways.send({ method, path: this.#path + path, headers: this.#headers }, undefined, until));
   }
@@ -103,11 +88,6 @@ export abstract class Resource {
 function listed(body: any, name: string): any[] {
   if (!Array.isArray(body?.[name])) throw new UnreachableError("the answer is not a gateway's", true);
   return body[name];
-}
-
-function duration(seconds: number): string {
-  if (seconds >= 3600) return `${Math.floor(seconds / 3600)} h`;
-  return seconds >= 60 ? `${Math.floor(seconds / 60)} min` : `${Math.floor(seconds)} s`;
 }
 
 const holder = ({ position, label, fence, age_s, expires_in_s, owner_conn_id }: any): Holder => ({

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import http from "node:http";
 import net, { type AddressInfo } from "node:net";
 import { suite, test, type TestContext } from "node:test";
-import { Client, KvslotsError, LeaseLostError, NoSlotError, RefusedError, UnreachableError, type TakeOptions } from "kvslots";
+import { Client, KvslotsError, LeaseLostError, LimitMismatchError, NoSlotError, RefusedError, UnreachableError, type TakeOptions } from "kvslots";
 import { eventually, poolId, url } from "./gateways.js";
 
 /** Milliseconds by which a call ends after its wait. */
@@ -97,9 +97,14 @@ suite("promises", { concurrency: true }, () => {
     await assert.rejects(client.lock(name).acquire({ wait: 0 }), (error) => {
       assert.ok(error instanceof NoSlotError);
       assert.match(error.message, /^taken by ci@b7:12 make, for \d+ s; place 1$/);
-      assert.deepEqual(error.heldBy.map(({ label, fence }) => [label, fence]), [["ci@b7:12 make", lease.fence]]);
+      assert.deepEqual([error.taken?.heldBy, error.taken?.limit], ["ci@b7:12 make", undefined]);
       return error.place === 1;
     });
+    const other = client.semaphore(name, 2).acquire({ wait: 0 });
+    await assert.rejects(other, /^LimitMismatchError: the key is in use as a lock: taken by ci@b7:12 make, for \d+ s$/);
+    await using slot = await client.semaphore(`${name}2`, 3).acquire();
+    await assert.rejects(client.semaphore(`${name}2`, 2).acquire({ wait: 0 }), (error) => error instanceof LimitMismatchError && error.taken?.limit === 3);
+    assert.ok(slot.fence);
     await lease.release();
     await using labelled = await client.lock(name).acquire();
     assert.match((await client.lock(name).holders())[0]!.label, new RegExp(`^\\S+@\\S+:${process.pid} promises\\.test\\.js$`));

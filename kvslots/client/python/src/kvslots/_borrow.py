@@ -120,10 +120,9 @@ class Borrow(_Borrow[L], Reader):
             run(claim.take(), send)
             self._held[user] = lease = self._kind(Keeper(claim, send, client._background))
             return lease
-        except NoSlotError as error:
+        except NoSlotError:
             if blocking is not None or timeout is not None:
                 return None
-            run(self._lent.explain(error), send)
             raise
         except BaseException as error:
             left, noticed = _leave(client, claim, error)
@@ -217,10 +216,9 @@ class AsyncBorrow(_Borrow[A], AsyncReader):
             await client._streams.run(claim.take())
             self._held[user] = lease = self._kind(Keeper(claim, client._sockets.send, client._background))
             return lease
-        except NoSlotError as error:
+        except NoSlotError:
             if blocking is not None or timeout is not None:
                 return None
-            await client._streams.run(self._lent.explain(error))
             raise
         except BaseException as error:
             left, noticed = _leave(client, claim, error)

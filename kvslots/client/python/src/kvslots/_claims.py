@@ -295,7 +295,7 @@ class NameClaim(Claim):
         body = response.json()
         if body.get("status") == "timeout":
             error = NoSlotError("no resource available")
-            error.place = response.place()
+            response.explain(error)
             raise error
         token = body.get("token")
         try:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
-
-if TYPE_CHECKING:
-    from ._reads import Holder
+from typing import Any, ClassVar
 
 _by_code: dict[str, type[KvslotsError]] = {}
 
@@ -24,7 +22,7 @@ class KvslotsError(Exception):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.__module__ != __name__:  # of an application, which may derive classes of its own
+        if cls.__module__ != __name__ or cls.__name__.startswith("_"):  # an application may derive classes of its own
             return
         if "code" not in cls.__dict__:
             words = re.findall("[A-Z][a-z]*", cls.__name__.removesuffix("Error"))
@@ -75,6 +73,40 @@ def refusal(code: str, text: str, status: int, retry_after: float | None, field:
     )
 
 
+class _TakenError(KvslotsError):
+    held_by: str = ""
+    held_for: float | None = None
+    place: int | None = None
+    paused: bool = False
+    pause_reason: str = ""
+    limit: int | None = None
+
+    def _explain(self, place: int | None, header: str) -> str:
+        """Remember why nothing was granted, and return it in words."""
+        self.place = place
+        try:
+            taken = dict(json.loads(header))
+        except (ValueError, TypeError, RecursionError):
+            return ""
+        self.held_by, self.pause_reason = str(taken.get("held_by", "")), str(taken.get("pause_reason", ""))
+        self.paused = taken.get("paused") is True
+        for name, value in (("held_for", taken.get("held_s")), ("limit", taken.get("limit"))):
+            if isinstance(value, (int, float)):
+                setattr(self, name, value)
+        if self.paused:
+            return f"paused: {self.pause_reason}" if self.pause_reason else "paused"
+        if self.held_by or self.held_for is not None:
+            return f"taken by {self.held_by or 'an unnamed holder'}, for {_duration(self.held_for or 0)}"
+        return ""
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 class AlreadyEnqueuedError(KvslotsError):
     """The session has enqueued for the name already."""
 
@@ -109,8 +141,16 @@ class LeaseExpiredError(KvslotsError):
     """The lease was granted, and ended before the session called wait."""
 
 
-class LimitMismatchError(KvslotsError):
-    """The name is in use with another limit, or as another kind."""
+class LimitMismatchError(_TakenError):
+    """The name is in use with another limit, or as another kind.
+
+    limit is the one that it is in use with, or None if it is a lock. For the others see NoSlotError.
+    """
+
+    def _explain(self, place: int | None, header: str) -> str:
+        if why := super()._explain(place, header):
+            self.args = (f"{self}: {why}",)
+        return why
 
 
 class MaxConnectionsError(KvslotsError):
@@ -181,15 +221,18 @@ class NoPositionError(KvslotsError):
     """The pool has no such position."""
 
 
-class NoSlotError(KvslotsError):
+class NoSlotError(_TakenError):
     """No slot was granted within the wait.
 
-    held_by has the first holders, if the caller may read them; place is the place in line, from 1, that the
-    call had, or would have got.
+    held_by is the label of the lease at the lowest position, and held_for how many seconds it has been held; place is
+    the place in line, from 1, that the call had, or would have got. paused says that an operator has taken it out
+    of service, and pause_reason why. "", None and False: not known.
     """
 
-    held_by: tuple[Holder, ...] = ()
-    place: int | None = None
+    def _explain(self, place: int | None, header: str) -> str:
+        if why := super()._explain(place, header):
+            self.args = (f"{why}; place {place}" if place else why,)
+        return why
 
 
 class NotEnqueuedError(KvslotsError):

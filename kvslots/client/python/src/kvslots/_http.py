@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from ._errors import KvslotsError, NoSlotError, NotHeldError, UnreachableError, refusal
+from ._errors import KvslotsError, NotHeldError, UnreachableError, _TakenError, refusal
 from ._version import __version__
 
 MAX_ANSWER = 16 << 20  # bytes
@@ -137,14 +137,15 @@ class Response:
             get("kvslots-error", ""), text, self.status, self._retry_after(),
             get("kvslots-field", ""), get("kvslots-range", ""),
         )  # fmt: skip
-        if isinstance(error, NoSlotError):
-            error.place = self.place()
+        if isinstance(error, _TakenError):
+            self.explain(error)
         if isinstance(error, NotHeldError):
             error._because(get("kvslots-cause"))
         return error
 
-    def place(self) -> int | None:
-        return int(self.number("kvslots-place") or 0) or None
+    def explain(self, error: _TakenError) -> None:
+        """Add to a refusal by whom the slots are held."""
+        error._explain(int(self.number("kvslots-place") or 0) or None, self.headers.get("kvslots-taken", ""))
 
     def _retry_after(self) -> float | None:
         seconds = self.number("retry-after")

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._gateways import Flow, Gateways, T, integer, seconds
-from ._errors import KvslotsError, NoPoolError, NoSlotError
+from ._errors import NoPoolError
 from ._http import Request, not_understood
 from ._pools import inspect
 
 PAGE = 500  # leases or places of one answer, which is then shorter than MAX_ANSWER
-MOST_NAMED = 10  # holders in a refusal
-EXPLAIN_FOR = 0.5  # seconds that a refusal may be late for that
 
 
 @dataclass(frozen=True)
@@ -90,29 +88,9 @@ class Lent:
             return (yield from inspect(self._gateways, self._headers)).available == 0
         return len((yield from self.holders())) >= self._limit
 
-    def explain(self, error: NoSlotError) -> Flow[None]:
-        """Add to a refusal by whom the slots are held, as far as the caller may read it, without much waiting."""
-        try:
-            request = self._request("GET", f"/leases?from=0&limit={MOST_NAMED}")
-            body = (yield from self._gateways.ask(request, until=self._gateways.now() + EXPLAIN_FOR)).json()
-            error.held_by = tuple(map(_holder, body.get("leases", ())))
-        except KvslotsError:
-            return
-        if error.held_by:
-            first = error.held_by[0]
-            place = f"; place {error.place}" if error.place else ""
-            error.args = (f"taken by {first.label or 'an unnamed holder'}, for {_duration(first.age)}{place}",)
-
     def evict(self, position: int, fence: int) -> Flow[Holder]:
         request = self._request("DELETE", f"/leases/{int(position)}?fence={int(fence)}")
         return _holder((yield from self._gateways.repeat(request)).json().get("evicted"))
-
-
-def _duration(seconds: float) -> str:
-    for unit, length in (("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds // length:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _holder(body: Any) -> Holder:

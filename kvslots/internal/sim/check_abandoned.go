@@ -52,7 +52,7 @@ func (k *abandonedChecker) check() {
 
 func (k *abandonedChecker) checkCall(c *call, within time.Duration) {
 	n := c.node
-	if n.peer == nil || n.closing || n.generation != c.facts.generation || k.mayReflectLoss(c) || !c.facts.key.endedWith(c) {
+	if n.peer == nil || n.closing || n.generation != c.facts.generation || k.mayReflectLoss(c) || k.s.server.mayRevive(c.target.pool) || !c.facts.key.endedWith(c) {
 		return
 	}
 	e := k.s.server.truth.pool(c.target.pool).leftOf(c.target.lease)

@@ -100,7 +100,6 @@ func (f *Flusher) run() {
 	defer close(f.done)
 	idle := time.NewTicker(idlePass)
 	defer idle.Stop()
-	var spare []func(error)
 	served := 0 // by the last pass
 	for {
 		select {
@@ -113,7 +112,7 @@ func (f *Flusher) run() {
 		if served > 1 { // they may be about to write again: let them run, so that this pass covers it
 			runtime.Gosched()
 		}
-		served, spare = f.serve(spare)
+		served = f.serve()
 		if f.hasFailed() {
 			f.end(nil)
 			return
@@ -121,33 +120,31 @@ func (f *Flusher) run() {
 	}
 }
 
-// serve makes a pass, and returns the number of its callers, and a slice for other ones.
-func (f *Flusher) serve(spare []func(error)) (int, []func(error)) {
+// serve makes a pass, and returns the number of its callers.
+func (f *Flusher) serve() int {
 	f.passing.Lock()
 	defer f.passing.Unlock()
-	served := f.closeBatch(spare)
+	served := f.closeBatch()
 	began := time.Now()
 	err := f.noteError(cmp.Or(f.pass(), f.writeErr()))
 	if f.flushed != nil && served > 0 {
 		f.flushed(time.Since(began), served)
 	}
-	batch := f.takeServing()
-	for _, then := range batch {
+	for _, then := range f.takeServing() {
 		then(err)
 	}
 	if err == nil {
 		_ = f.noteError(f.drop(reportTime)) // no caller waits for it
 	}
-	clear(batch)
-	return served, batch[:0]
+	return served
 }
 
 // closeBatch returns the number of callers that the next pass serves. Later callers join
 // the batch of the pass after it.
-func (f *Flusher) closeBatch(spare []func(error)) int {
+func (f *Flusher) closeBatch() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.serving, f.batch = f.batch, spare
+	f.serving, f.batch = f.batch, nil
 	return len(f.serving)
 }
 

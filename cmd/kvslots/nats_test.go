@@ -12,6 +12,7 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -110,6 +111,7 @@ func TestServeOverAnExistingNATS(t *testing.T) {
 	}{
 		{"token", func(o *server.Options) { o.Authorization = "t0ken" }, []string{"--nats-token", "t0ken"}, nats.Token("t0ken")},
 		{"nkey", func(o *server.Options) { o.Nkeys = []*server.NkeyUser{{Nkey: public}} }, []string{"--nats-nkey", seedFile}, nats.Nkey(public, pair.Sign)},
+		{"user", func(o *server.Options) { o.Username, o.Password = "kv", "hunter2" }, []string{"--nats-user", "kv", "--nats-password", "hunter2"}, nats.UserInfo("kv", "hunter2")},
 		{"nothing", func(*server.Options) {}, nil, nats.Name("nobody")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -122,7 +124,11 @@ func TestServeOverAnExistingNATS(t *testing.T) {
 				t.Error(err)
 			}
 			p.want(t, "GET", "/l/"+pool, "", 200, `"count":3`)
+			p.want(t, "GET", "/ready", "", 200, `{"status":"ready","sync":"external"}`)
 			p.end(t)
+			if _, err := os.Stat("kvslots-data"); err == nil {
+				t.Error("a data directory was made for nothing")
+			}
 		})
 	}
 }

@@ -180,27 +180,6 @@ func TestServeTakesItsEnvironment(t *testing.T) {
 	p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 200, `"expires_in":7`)
 }
 
-func TestServeDrains(t *testing.T) {
-	p := startServe(t, noEnv, "--data-dir", t.TempDir())
-	p.want(t, "PUT", "/l/"+pool, `{"count":0}`, 200, "")
-	answer := make(chan string, 1)
-	go func() {
-		code, body := p.ask(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30,"wait":50}`)
-		answer <- fmt.Sprint(code, " ", body)
-	}()
-	for waiting := false; !waiting; {
-		_, state := p.ask(t, "GET", "/l/"+pool, "")
-		waiting = strings.Contains(state, `"waiting":1`)
-	}
-	p.stop()
-	if got := <-answer; got != `503 {"error":"draining"}` {
-		t.Errorf("the waiter got %s", got)
-	}
-	if code := p.exitCode(t); code != exitDone {
-		t.Errorf("exit code %d; logs:\n%s", code, p.logs)
-	}
-}
-
 func TestStoppedBeforeItHasStarted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -268,30 +247,6 @@ func closedPort(t *testing.T) string {
 }
 
 func addressOf(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
-
-func TestServeOnAnExistingNATS(t *testing.T) {
-	_, nats := runNATS(t, server.Options{
-		Host: "127.0.0.1", Port: -1,
-		Username: "kv", Password: "hunter2",
-		JetStream: true, StoreDir: t.TempDir(),
-	})
-	env := map[string]string{"KVSLOTS_NATS_PASSWORD": "hunter2"}
-	one := startServe(t, env, "--nats-url", nats, "--nats-user", "kv")
-	two := startServe(t, env, "--nats-url", nats, "--nats-user", "kv")
-	one.want(t, "GET", "/ready", "", 200, `{"status":"ready","sync":"external"}`)
-	one.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
-	two.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 200, `"position":0`)
-	one.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":30}`, 409, "")
-	for _, p := range []*program{one, two} {
-		p.end(t)
-		if strings.Contains(p.logs.String(), "hunter2") {
-			t.Errorf("the password is in the logs:\n%s", p.logs)
-		}
-		if _, err := os.Stat("kvslots-data"); err == nil {
-			t.Error("a data directory was made for nothing")
-		}
-	}
-}
 
 // runNATS runs an external NATS server, and returns its URL.
 func runNATS(t *testing.T, options server.Options) (*server.Server, string) {

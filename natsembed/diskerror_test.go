@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"sync"
@@ -14,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/kvslotstest"
-	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
@@ -84,19 +81,8 @@ func TestModelledDiskErrors(t *testing.T) {
 }
 
 func testModelledDiskError(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	d := newDisk(t)
-	dir := t.TempDir()
-	defer logtest.SearchDir(dir)
-	srv, err := start(t.Context(), Config{DataDir: dir, Sync: SyncGroup}, d.sync)
-	kvslotstest.Must(t, err)
-	defer srv.Close()
-	s, err := openSite(t.Context(), srv, onFlush)
-	kvslotstest.Must(t, err)
+	random, d, srv, s := startOnModel(t, onFlush)
 	defer s.close()
-	flushed(t, srv) // includes the meta file of the stream
 	d.mu.Lock()
 	d.stream = bucketPath(srv)
 	reported := make(chan struct{})

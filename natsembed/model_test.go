@@ -292,22 +292,28 @@ func powerCut(t *testing.T, d *disk, random *rand.Rand) func() string {
 	return func() string { return dir }
 }
 
+// startOnModel starts a server whose disk is a model, and opens a site there, which its caller closes.
+func startOnModel(t *testing.T, through durability) (random *rand.Rand, d *disk, srv *Server, s *site) {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	d = newDisk(t)
+	dir := t.TempDir()
+	t.Cleanup(func() { logtest.SearchDir(dir) })
+	srv, err := start(t.Context(), Config{DataDir: dir, Sync: SyncGroup}, d.sync)
+	kvslotstest.Must(t, err)
+	t.Cleanup(func() { _ = srv.Close() })
+	s, err = openSite(t.Context(), srv, through)
+	kvslotstest.Must(t, err)
+	flushed(t, srv) // includes the meta file of the stream
+	return rand.New(rand.NewPCG(seed, 0)), d, srv, s
+}
+
 // modelCuts runs writers, and calls then with each of n directories that an
 // outage could have left, until then returns false.
 func modelCuts(t *testing.T, through durability, n int, end outage, then func(t *testing.T, dir string, f *facts) bool) {
 	t.Helper()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	d := newDisk(t)
-	dir := t.TempDir()
-	defer logtest.SearchDir(dir)
-	srv, err := start(t.Context(), Config{DataDir: dir, Sync: SyncGroup}, d.sync)
-	kvslotstest.Must(t, err)
-	defer srv.Close()
-	s, err := openSite(t.Context(), srv, through)
-	kvslotstest.Must(t, err)
-	flushed(t, srv) // includes the meta file of the stream
+	random, d, srv, s := startOnModel(t, through)
 	c := newCrowd()
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup

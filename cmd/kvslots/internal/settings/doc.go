@@ -3,6 +3,6 @@
 // line, the environment and the configuration file, in this order of precedence, and checks
 // them.
 //
-// Begin with serve.go, the table of the flags of serve, then sources.go, and serve_rules.go, which has the
-// rules between flags.
+// Begin with serve.go, where each flag of serve is one row; table.go says what a row has. Then read
+// sources.go, and serve_rules.go for the rules that no row has.
 package settings

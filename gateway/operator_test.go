@@ -68,7 +68,7 @@ func (g *operated) borrow(t *testing.T, pool uuid.UUID, label string) (lease wir
 	return lease
 }
 
-// All doors to a pool have the same reads and verbs.
+// All ways to name a pool have the same reads and verbs.
 func TestDoorsToAPool(t *testing.T) {
 	g := openOperated(t, nil)
 	for _, byHash := range []bool{false, true} {
@@ -320,7 +320,7 @@ func TestOperatorRefusals(t *testing.T) {
 	}
 }
 
-// Labels, names and reasons that people cannot read are refused at each door, and markup is only
+// Labels, names and reasons that people cannot read are refused by each request, and markup is only
 // text.
 func TestHostileLabels(t *testing.T) {
 	g := openOperated(t, nil)

@@ -55,8 +55,8 @@ func (d *Dialect) Mount(r chi.Router) {
 	jsonhttp.Mount(r, d.service, ops.OfSessions...)
 	jsonhttp.Mount(r, d.service, ops.OfResources...)
 	jsonhttp.Mount(r, d.service, ops.Stats, ops.ListPools)
-	for _, door := range []wire.Door{wire.ByHash, wire.ByLock, wire.BySemaphore} {
-		jsonhttp.Mount(r, d.service, ops.OfOperators(door)...)
+	for _, naming := range []wire.Naming{wire.ByHash, wire.ByLock, wire.BySemaphore} {
+		jsonhttp.Mount(r, d.service, ops.OfOperators(naming)...)
 	}
 }
 

@@ -46,23 +46,23 @@ func (o *OperatorParams) find(text string) (err error) {
 // maxFound is more than the bytes of any name.
 const maxFound = 512
 
-// Door is a way to name a pool in the requests of operators. Over HTTP it is the beginning of
+// Naming is a way to name a pool in the requests of operators. Over HTTP it is the beginning of
 // their paths; over NATS each request uses the one that its body names.
-type Door struct {
+type Naming struct {
 	path  string
 	about target
 }
 
-// The doors.
+// The ways to name a pool.
 var (
-	BySecret    = Door{"/l/{id}", aPool}
-	ByHash      = Door{"/v1/pools/{hash}", aHash}
-	ByLock      = Door{"/v1/locks/{key}", aLockName}
-	BySemaphore = Door{"/v1/semaphores/{key}", aSemaphoreName}
-	OverNATS    = Door{"", anyPool}
+	BySecret    = Naming{"/l/{id}", aPool}
+	ByHash      = Naming{"/v1/pools/{hash}", aHash}
+	ByLock      = Naming{"/v1/locks/{key}", aLockName}
+	BySemaphore = Naming{"/v1/semaphores/{key}", aSemaphoreName}
+	OverNATS    = Naming{"", anyPool}
 )
 
-// The routes of operators. Those that name no Door are about no pool, or need its id.
+// The routes of operators. Those without a Naming are about no pool, or need its id.
 var (
 	ListPools  = Route{subjects.PoolList, http.MethodGet, "/v1/pools", aList, listPools, queried}
 	ReadHolder = Route{subjects.PoolHolder, http.MethodGet, "/l/{id}/leases/" + PoolInHeader, aPool, laxly(leaseParam), leased}
@@ -71,35 +71,35 @@ var (
 
 // ReadPool is the route of a read of what a pool holds, and ReadLeases and ReadLine those of a
 // part of it, which exist over HTTP only.
-func (d Door) ReadPool() Route {
+func (d Naming) ReadPool() Route {
 	return Route{subjects.PoolRead, http.MethodGet, d.path, d.about, readPool, queried}
 }
 
-func (d Door) ReadLeases() Route {
+func (d Naming) ReadLeases() Route {
 	return Route{"", http.MethodGet, d.path + "/leases", d.about, readLeases, queried}
 }
 
-func (d Door) ReadLine() Route {
+func (d Naming) ReadLine() Route {
 	return Route{"", http.MethodGet, d.path + "/line", d.about, readLine, queried}
 }
 
 // Evict is the route of the end of a lease.
-func (d Door) Evict() Route {
+func (d Naming) Evict() Route {
 	return Route{subjects.PoolEvict, http.MethodDelete, d.path + "/leases/{position}", d.about, evict, queried | changing}
 }
 
 // SetOut is the route that takes a position out of service, or puts it back, and Pause the one
 // that does so with a whole pool.
-func (d Door) SetOut() Route {
+func (d Naming) SetOut() Route {
 	return Route{subjects.PoolOut, http.MethodPut, d.path + "/positions/{position}", d.about, setOut, changing}
 }
 
-func (d Door) Pause() Route {
+func (d Naming) Pause() Route {
 	return Route{subjects.PoolPause, http.MethodPut, d.path + "/pause", d.about, pause, changing}
 }
 
 // SetLimit is the route that changes the limit of a semaphore.
-func (d Door) SetLimit() Route {
+func (d Naming) SetLimit() Route {
 	return Route{subjects.PoolLimit, http.MethodPut, d.path + "/limit", d.about, setLimit, changing}
 }
 

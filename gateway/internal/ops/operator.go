@@ -15,30 +15,30 @@ var (
 	ReadPlace  = &Operation{Route: wire.ReadPlace, endsWithClient: true, perform: readPlace}
 )
 
-// OfOperators returns the operations on a pool that a door names.
-func OfOperators(door wire.Door) []*Operation {
-	reads := []wire.Route{door.ReadPool()}
-	switch door {
+// OfOperators returns the operations on a pool that a naming names.
+func OfOperators(naming wire.Naming) []*Operation {
+	reads := []wire.Route{naming.ReadPool()}
+	switch naming {
 	case wire.BySecret: // Inspect has the path of ReadPool
-		reads = []wire.Route{door.ReadLeases(), door.ReadLine()}
+		reads = []wire.Route{naming.ReadLeases(), naming.ReadLine()}
 	case wire.OverNATS:
 	default:
-		reads = append(reads, door.ReadLeases(), door.ReadLine())
+		reads = append(reads, naming.ReadLeases(), naming.ReadLine())
 	}
 	var all []*Operation
 	for _, route := range reads {
 		all = append(all, &Operation{Route: route, endsWithClient: true, perform: found(readPool)})
 	}
-	if door == wire.BySecret || door == wire.OverNATS {
+	if naming == wire.BySecret || naming == wire.OverNATS {
 		all = append(all, ReadHolder, ReadPlace)
 	}
-	if door != wire.BySecret && door != wire.ByLock {
-		all = append(all, &Operation{Route: door.SetLimit(), perform: found(setLimit)})
+	if naming != wire.BySecret && naming != wire.ByLock {
+		all = append(all, &Operation{Route: naming.SetLimit(), perform: found(setLimit)})
 	}
 	return append(all,
-		&Operation{Route: door.Evict(), perform: found(evict)},
-		&Operation{Route: door.SetOut(), perform: found(setOut)},
-		&Operation{Route: door.Pause(), perform: found(setOut)},
+		&Operation{Route: naming.Evict(), perform: found(evict)},
+		&Operation{Route: naming.SetOut(), perform: found(setOut)},
+		&Operation{Route: naming.Pause(), perform: found(setOut)},
 	)
 }
 

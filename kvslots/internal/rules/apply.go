@@ -18,10 +18,10 @@ func (v *View) applyConfig(e *entry.Entry, now Instant, age time.Duration) {
 		p.noteUse(now)
 	}
 	if p.Exists() {
-		v.exhume(&p.grave)
+		v.uncountEnded(&p.endedKeys)
 		p.origin = p.Config.Origin
 	} else {
-		v.bury(&p.grave, e.Origin, p.keys())
+		v.countEnded(&p.endedKeys, e.Origin, p.keys())
 	}
 	if after := p.Generation(); after != before {
 		for _, s := range p.slots {

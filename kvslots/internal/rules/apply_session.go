@@ -21,10 +21,10 @@ func (v *View) applySession(e *entry.Entry, now Instant, age time.Duration) {
 	}
 	switch {
 	case s.Taken:
-		v.exhume(&s.grave)
+		v.uncountEnded(&s.endedKeys)
 		s.origin = e.Session.Origin
 	case e.Marker:
-		v.bury(&s.grave, e.Origin, 1)
+		v.countEnded(&s.endedKeys, e.Origin, 1)
 	}
 	if s.Taken {
 		ends := now.Add(e.Session.Left() - age)

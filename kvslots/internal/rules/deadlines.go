@@ -62,7 +62,7 @@ func (v *View) forgetKey(r *record) {
 	case *Pool:
 		v.forgetPool(of)
 	case *endedPool:
-		v.exhume(&of.grave)
+		v.uncountEnded(&of.endedKeys)
 		delete(v.ended, of.id)
 	case *Ticket:
 		delete(of.Pool.line.byKey, of.Key)
@@ -79,7 +79,7 @@ func (v *View) forgetPool(p *Pool) {
 	}
 	if len(p.line.byKey) == 0 {
 		p.setIdleQueue(nil, 0)
-		v.exhume(&p.grave)
+		v.uncountEnded(&p.endedKeys)
 		delete(v.pools, p.ID)
 	}
 }

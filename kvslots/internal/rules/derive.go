@@ -55,6 +55,6 @@ func (v *View) Touched() []*Pool {
 func (v *View) BecomeLive() {
 	loaded := v.loading
 	if v.Live, v.loading = true, false; loaded {
-		v.countGraves()
+		v.countAllEnded()
 	}
 }

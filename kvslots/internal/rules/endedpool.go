@@ -7,7 +7,7 @@ func (v *View) reduce(p *Pool) {
 	if !v.Live || p.touched || v.pools[p.ID] != p || !p.onlyMarker() {
 		return
 	}
-	ended := &endedPool{id: p.ID, grave: p.grave}
+	ended := &endedPool{id: p.ID, endedKeys: p.endedKeys}
 	ended.cfg.init(ended)
 	v.moveMarker(&p.cfg, &ended.cfg)
 	v.ended[p.ID] = ended
@@ -23,7 +23,7 @@ func (p *Pool) onlyMarker() bool {
 // restore fills a new pool with what the view has kept of it since it ended.
 func (v *View) restore(p *Pool) {
 	if ended := v.ended[p.ID]; ended != nil {
-		p.grave = ended.grave
+		p.endedKeys = ended.endedKeys
 		v.moveMarker(&ended.cfg, &p.cfg)
 		delete(v.ended, p.ID)
 	}
@@ -65,12 +65,12 @@ func (v *View) OriginOf(key entry.Key) entry.Hash {
 	return entry.Hash{}
 }
 
-// countGraves counts the keys of the pools that have ended, when all are loaded: their
+// countAllEnded counts the keys of the pools that have ended, when all are loaded: their
 // configurations' markers may have come before the markers of their slots.
-func (v *View) countGraves() {
+func (v *View) countAllEnded() {
 	for _, p := range v.pools {
-		if p.grave.keys > 0 {
-			v.bury(&p.grave, p.origin, p.keys())
+		if p.endedKeys.keys > 0 {
+			v.countEnded(&p.endedKeys, p.origin, p.keys())
 		}
 		v.reduce(p)
 	}

@@ -11,7 +11,7 @@ type Pool struct {
 	ID entry.Hash
 	configuration
 	usage
-	grave
+	endedKeys
 
 	slots      []*Slot              // by position; nil where the key is absent
 	leases     map[entry.Hash]*Slot // the taken slots by lease; nil for a small pool

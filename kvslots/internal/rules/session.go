@@ -12,7 +12,7 @@ import (
 type Session struct {
 	ID entry.Hash
 	record
-	grave
+	endedKeys
 	Value    entry.SessionValue
 	Ends     Instant // when this peer ends it unless it is refreshed
 	Promised Instant // no peer ends it before that; 0: not known
@@ -122,7 +122,7 @@ func (ss *sessions) makeSession(id entry.Hash) *Session {
 // dropUnused drops a session that has ended, if it has no slots, tickets or marker left.
 func (v *View) dropUnused(s *Session) {
 	if !s.Taken && len(s.Tickets) == 0 && len(s.Slots) == 0 && s.mark.index == 0 && v.byID[s.ID] == s {
-		v.exhume(&s.grave)
+		v.uncountEnded(&s.endedKeys)
 		delete(v.byID, s.ID)
 	}
 }

@@ -9,15 +9,15 @@ type tombstones struct {
 	left       tally // by origin
 }
 
-type grave struct {
+type endedKeys struct {
 	origin entry.Hash // of the client that made the pool or the session; zero: not known
 	keys   int        // 0 while it has not ended
 }
 
-// bury counts the keys of a pool or a session that has ended. origin is what the marker says;
+// countEnded counts the keys of a pool or a session that has ended. origin is what the marker says;
 // zero if it says nothing.
-func (t *tombstones) bury(g *grave, origin entry.Hash, keys int) {
-	t.exhume(g)
+func (t *tombstones) countEnded(g *endedKeys, origin entry.Hash, keys int) {
+	t.uncountEnded(g)
 	if !origin.IsZero() {
 		g.origin = origin
 	}
@@ -26,8 +26,8 @@ func (t *tombstones) bury(g *grave, origin entry.Hash, keys int) {
 	t.left.add(g.origin, keys)
 }
 
-// exhume counts them no more: they are gone, or the pool exists again.
-func (t *tombstones) exhume(g *grave) {
+// uncountEnded counts them no more: they are gone, or the pool exists again.
+func (t *tombstones) uncountEnded(g *endedKeys) {
 	t.Tombstones -= g.keys
 	t.left.add(g.origin, -g.keys)
 	g.keys = 0
@@ -47,5 +47,5 @@ func (t *tombstones) TombstonesReach(most int, origin entry.Hash) bool {
 type endedPool struct {
 	id  entry.Hash
 	cfg record
-	grave
+	endedKeys
 }

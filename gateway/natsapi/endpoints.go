@@ -1,6 +1,7 @@
 package natsapi
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 
@@ -124,6 +125,7 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 		}
 		count.open.Add(1)
 		go func() {
+			growStack()
 			defer s.tasks.Done()
 			defer count.open.Add(-1)
 			defer s.recoverPanic(r)
@@ -131,6 +133,15 @@ func (s *Service) handle(e endpoint) nats.MsgHandler {
 			s.perform(r)
 		}()
 	}
+}
+
+// growStack grows the stack of a new goroutine at once to the 16 KiB that requests take. It would grow in three
+// steps otherwise, with more frames to copy each time, which took a twentieth of a request's processor time.
+//
+//go:noinline
+func growStack() {
+	var frame [12 << 10]byte
+	runtime.KeepAlive(&frame)
 }
 
 func (s *Service) begin() bool {

@@ -61,7 +61,7 @@ func remove(ctx context.Context, s *Service, call *Call) error {
 }
 
 func borrow(ctx context.Context, s *Service, call *Call) error {
-	lease, err := s.Pools.Borrow(ctx, call.Pool, call.poolOptions()...)
+	lease, err := s.Pools.Borrow(ctx, call.Pool, call.options(call.TTL, call.placeOrigin()))
 	if err == nil {
 		call.setLease(lease)
 		call.LeaseID, call.Queued, call.outcome = lease.ID(), lease.Queued(), outcomeGranted
@@ -73,34 +73,23 @@ func borrow(ctx context.Context, s *Service, call *Call) error {
 	return err
 }
 
-// poolOptions returns the options of a borrow: those of options, and the origin for which a place
-// in line counts that may be kept.
-func (c *Call) poolOptions() []kvslots.Option {
-	opts := c.options(c.TTL)
+// placeOrigin returns the origin for which a place in line counts that may be kept, or "".
+func (c *Call) placeOrigin() string {
 	if c.RequestKey != "" && c.Wait > 0 {
 		for origin := range c.Origins() {
-			return append(opts, kvslots.WithOrigin(origin))
+			return origin
 		}
 	}
-	return opts
+	return ""
 }
 
-// options returns the options of a call that takes a slot.
-func (c *Call) options(ttl time.Duration) (opts []kvslots.Option) {
-	opts = append(opts, kvslots.WithFixedTTL(ttl), kvslots.WithWait(c.Wait))
-	if c.RequestKey != "" {
-		opts = append(opts, kvslots.WithRequestKey(c.RequestKey))
+// options sets the options of a call that takes a slot. Those that are not checked here were when they were read.
+func (c *Call) options(ttl time.Duration, origin string) kvslots.Option {
+	return func(o *kvslots.Options) error {
+		o.TTL, o.Fixed, o.Wait, o.Origin = ttl, true, &c.Wait, origin
+		o.RequestKey, o.Label, o.AnyLimit, o.UntilPaused = c.RequestKey, c.Label, c.AnyLimit, c.UntilPaused
+		return kvslots.CheckTimes(ttl, c.Wait)
 	}
-	if c.Label != "" {
-		opts = append(opts, kvslots.WithLabel(c.Label))
-	}
-	if c.AnyLimit {
-		opts = append(opts, kvslots.WithAnyLimit())
-	}
-	if c.UntilPaused {
-		opts = append(opts, kvslots.WithUntilPaused())
-	}
-	return opts
 }
 
 func abandon(ctx context.Context, s *Service, call *Call) error {

@@ -80,5 +80,5 @@ func Dial(ctx context.Context, at string, cfg Config) (*Client, error) {
 }
 
 // Close closes the idle HTTP connections, or the NATS connection that natsclient.Dial has made. It
-// does not close a connection passed to natsclient.New, and does not return leases.
+// does not close a connection passed to natsclient.New, but ends the calls that wait there, and does not return leases.
 func (c *Client) Close() { c.gateways.Close() }

@@ -22,45 +22,38 @@ import (
 func TestClientConfirms(t *testing.T) {
 	g := serve(t)
 	srv, store := g.srv, g.store
-	for name, opts := range map[string][]nats.Option{
-		"confirms":                    nil,
-		"does not in the other style": {nats.UseOldRequestStyle()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			listener := srv.Connect()
-			confirmations, err := listener.SubscribeSync("kvslots.confirm.>")
-			kvslotstest.Must(t, errors.Join(err, listener.Flush()))
-			c, pool, ctx := natsclient.New(srv.Connect(opts...), client.Config{}), uuid.New(), t.Context()
-			kvslotstest.Must(t, kvslotstest.Err(store.Register(ctx, pool, 1)))
-			held, err := store.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
-			kvslotstest.Must(t, err)
-			granted := make(chan *kvslots.Lease, 1)
-			go func() {
-				lease, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Minute))
-				if err != nil {
-					t.Error(err)
-				}
-				granted <- lease
-			}()
-			kvslotstest.Eventually(t, "the borrow waits", func() bool {
-				state, err := store.Inspect(ctx, pool)
-				return err == nil && state.Waiting == 1
-			})
-			kvslotstest.Must(t, kvslotstest.Err(held.Return(ctx)))
-			lease := <-granted
-			if lease == nil {
-				t.FailNow()
-			}
-			if err := listener.Flush(); err != nil { // the listener has received everything that was sent before
-				t.Fatal(err)
-			}
-			if n, _, _ := confirmations.Pending(); (n == 1) != (opts == nil) {
-				t.Errorf("%d confirmations", n)
-			}
-			if ok, err := lease.Return(ctx); !ok || err != nil {
-				t.Errorf("return: %v, %v", ok, err)
-			}
-		})
+	listener := srv.Connect()
+	confirmations, err := listener.SubscribeSync("kvslots.confirm.>")
+	kvslotstest.Must(t, errors.Join(err, listener.Flush()))
+	c, pool, ctx := natsclient.New(srv.Connect(), client.Config{}), uuid.New(), t.Context()
+	kvslotstest.Must(t, kvslotstest.Err(store.Register(ctx, pool, 1)))
+	held, err := store.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
+	kvslotstest.Must(t, err)
+	granted := make(chan *kvslots.Lease, 1)
+	go func() {
+		lease, err := c.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Minute))
+		if err != nil {
+			t.Error(err)
+		}
+		granted <- lease
+	}()
+	kvslotstest.Eventually(t, "the borrow waits", func() bool {
+		state, err := store.Inspect(ctx, pool)
+		return err == nil && state.Waiting == 1
+	})
+	kvslotstest.Must(t, kvslotstest.Err(held.Return(ctx)))
+	lease := <-granted
+	if lease == nil {
+		t.FailNow()
+	}
+	if err := listener.Flush(); err != nil { // the listener has received everything that was sent before
+		t.Fatal(err)
+	}
+	if n, _, _ := confirmations.Pending(); n != 1 {
+		t.Errorf("%d confirmations", n)
+	}
+	if ok, err := lease.Return(ctx); !ok || err != nil {
+		t.Errorf("return: %v, %v", ok, err)
 	}
 }
 

@@ -2,19 +2,17 @@ package natsclient
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
-	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/client/internal/transport"
 	"github.com/kvslots/kvslots/kvslots/subjects"
@@ -31,8 +29,7 @@ type overNATS struct {
 	failed  error         // of the last attempt
 	closed  bool
 
-	waiting map[context.Context]waiting // by their contexts
-	changes chan nats.Status            // of the connection, while any wait
+	requests *requests // on nc, when the first was sent
 }
 
 func (n *overNATS) Close() {
@@ -41,6 +38,8 @@ func (n *overNATS) Close() {
 	n.closed = true
 	if n.connect != nil && n.nc != nil {
 		n.nc.Close()
+	} else if n.requests != nil {
+		n.requests.close()
 	}
 }
 
@@ -67,6 +66,19 @@ func (n *overNATS) connected(ctx context.Context) (*nats.Conn, error) {
 		return nil, context.Cause(ctx)
 	}
 	return n.nc, n.failed
+}
+
+func (n *overNATS) requestsOn(nc *nats.Conn) (*requests, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, errConnectionClosed
+	}
+	var err error
+	if n.requests == nil {
+		n.requests, err = newRequests(nc)
+	}
+	return n.requests, err
 }
 
 func (n *overNATS) try(attempt chan struct{}) {
@@ -96,7 +108,7 @@ func (n *overNATS) Ask(ctx context.Context, r transport.Request, read func(trans
 		m.Header.Set(wire.AuthorizationHeader, "Bearer "+n.token)
 	}
 	if r.Undo != nil {
-		name = n.nameGrant(m)
+		name = nameGrant(m)
 	}
 	reply, err := n.send(ctx, m)
 	if err == nil {
@@ -150,79 +162,15 @@ func (n *overNATS) send(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := n.whileConnected(ctx, nc)
-	defer stop()
-	reply, err := nc.RequestMsgWithContext(ctx, m)
-	switch {
-	case err == nil:
-		return reply, replyError(reply)
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case errors.Is(err, nats.ErrConnectionClosed): // ctx may end only after this
-		return nil, whyDisconnected(nc)
-	case errors.Is(err, nats.ErrNoResponders):
-		err = errors.New("no gateway is there")
+	on, err := n.requestsOn(nc)
+	if err != nil {
+		return nil, err
 	}
-	return nil, &client.Unanswered{Err: fmt.Errorf("NATS: %w", err)}
-}
-
-// errDisconnected is the cause when there is no connection, or it is lost: the answer cannot arrive any more.
-var errDisconnected = &client.Unanswered{Err: errors.New("NATS: not connected")}
-
-// errConnectionClosed is the cause when the connection will not come back.
-var errConnectionClosed = fmt.Errorf("%w: the connection to NATS", kvslots.ErrClosed)
-
-func whyDisconnected(nc *nats.Conn) error {
-	if nc.IsClosed() {
-		return errConnectionClosed
+	reply, err := on.ask(ctx, m)
+	if err != nil {
+		return nil, err
 	}
-	return errDisconnected
-}
-
-type waiting struct {
-	connection uint64 // how often the connection was made again before it
-	end        context.CancelCauseFunc
-}
-
-// whileConnected returns a context that ends when the connection is lost, since a gateway
-// that stops together with its NATS server never answers. If there is no connection the
-// context has ended already: the connection would buffer a request, and send it much later.
-// stop must be called.
-func (n *overNATS) whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Context, stop func()) {
-	ctx, end := context.WithCancelCause(ctx)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.waiting) == 0 {
-		n.waiting = map[context.Context]waiting{}
-		n.changes = nc.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
-		go n.watch(nc, n.changes)
-	}
-	n.waiting[ctx] = waiting{nc.Stats().Reconnects, end}
-	if !nc.IsConnected() {
-		end(whyDisconnected(nc))
-	}
-	return ctx, func() {
-		end(nil)
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if delete(n.waiting, ctx); len(n.waiting) == 0 {
-			nc.RemoveStatusListener(n.changes)
-		}
-	}
-}
-
-// watch ends the requests whose connection is lost, as long as any wait: those that were sent since it was
-// made again have another.
-func (n *overNATS) watch(nc *nats.Conn, changes <-chan nats.Status) {
-	for range changes {
-		n.mu.Lock()
-		for _, w := range n.waiting {
-			if !nc.IsConnected() || nc.Stats().Reconnects != w.connection {
-				w.end(whyDisconnected(nc))
-			}
-		}
-		n.mu.Unlock()
-	}
+	return reply, replyError(reply)
 }
 
 func replyError(reply *nats.Msg) error {
@@ -260,18 +208,11 @@ const confirmTimeout = 5 * time.Second
 
 // nameGrant gives a request an id by which it can be canceled. It also promises that
 // the client will confirm the grant, so that the gateway grants the slot without first
-// checking that the client is alive. For that the client has to stay subscribed to its
-// inbox until the confirmation is answered, which a connection with
-// nats.UseOldRequestStyle does not.
-func (n *overNATS) nameGrant(m *nats.Msg) (name string) {
-	name = uuid.NewString()
+// checking that the client is alive.
+func nameGrant(m *nats.Msg) (name string) {
+	name = rand.Text()
 	m.Header[wire.RequestHeader] = []string{name}
-	n.mu.Lock()
-	nc := n.nc
-	n.mu.Unlock()
-	if nc != nil && !nc.Opts.UseOldRequestStyle {
-		m.Header.Set(wire.ConfirmHeader, "1")
-	}
+	m.Header[wire.ConfirmHeader] = []string{"1"}
 	return name
 }
 

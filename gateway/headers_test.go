@@ -36,12 +36,26 @@ var wantOfAll = map[string]string{
 func TestEveryAnswerHasTheHeaders(t *testing.T) {
 	g := newGuardedGateway(func(*Config) {})
 	for _, c := range everyAnswer {
-		answer := ask(g, c.method, c.path)
+		answer := ask(g, c.method, c.path, "Sec-Fetch-Site: same-origin")
 		want := map[string]string{"Kvslots-Error": c.name}
 		maps.Copy(want, wantOfAll)
 		for name, value := range want {
 			if got := answer.Header().Get(name); answer.Code != c.code || got != value {
 				t.Errorf("%s %s: %d, %s %q, want %d, %q", c.method, c.path, answer.Code, name, got, c.code, value)
+			}
+		}
+	}
+}
+
+// A program that sends neither Origin nor Sec-Fetch-Site with a request that may write is no browser.
+func TestHeadersForBrowsers(t *testing.T) {
+	g := newGuardedGateway(func(*Config) {})
+	for _, headers := range [][]string{nil, {"Origin: http://example.com"}, {"Sec-Fetch-Site: same-origin"}} {
+		answer := ask(g, "POST", "/t/1", headers...)
+		for name := range wantOfAll {
+			want := headers != nil || name == "Cache-Control"
+			if got := answer.Header().Get(name) != ""; got != want || answer.Code != 200 {
+				t.Errorf("%v: %d, %s is there: %v", headers, answer.Code, name, got)
 			}
 		}
 	}

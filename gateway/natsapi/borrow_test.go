@@ -23,9 +23,7 @@ import (
 )
 
 func TestWaitingRequestsDoNotBlock(t *testing.T) {
-	srv, store := openStore(t)
-	d := startService(t, srv, store)
-	d.register(t, "1")
+	d := serveSlots(t, "1")
 	held, waiting := d.queue(t, 1, d.waiter)
 	d.want(t, "borrow", `{"id":"`+poolA+`","ttl":60}`, "409", `{"error":"no resource available"}`)
 	d.giveBack(t, held)
@@ -75,9 +73,7 @@ func (d *fixture) killWhileWaiting(t *testing.T, wait func(*testing.T) *requeste
 const passedOver = 100 * time.Millisecond
 
 func TestWaitedIsCountedFromTheArrival(t *testing.T) {
-	srv, store := openStore(t)
-	d := startService(t, srv, store)
-	d.register(t, "1")
+	d := serveSlots(t, "1")
 	sent := time.Now()
 	held, waiting := d.queue(t, 1, d.waiter)
 	arrived := time.Now() // at the latest
@@ -123,9 +119,7 @@ func TestCancel(t *testing.T) {
 // A cancellation that comes after the lease was sent takes it back; a cancellation that
 // overtakes its borrow is remembered.
 func TestCancelCrosses(t *testing.T) {
-	srv, store := openStore(t)
-	d := startService(t, srv, store)
-	d.register(t, "1")
+	d := serveSlots(t, "1")
 	d.borrow(t, `"ttl":600`, wire.RequestHeader, "late")
 	d.waitFor(t, `"in_use":1`)
 	cancel(t, d.nc, "late")
@@ -156,9 +150,7 @@ func cancel(t *testing.T, nc *nats.Conn, name string) {
 }
 
 func TestRequestNameOutOfRange(t *testing.T) {
-	srv, store := openStore(t)
-	d := startService(t, srv, store)
-	d.register(t, "1")
+	d := serveSlots(t, "1")
 	for _, name := range []string{"", strings.Repeat("é", 65)} {
 		code, body := d.ask(t, "borrow", `{"id":"`+poolA+`","ttl":60}`, wire.RequestHeader, name)
 		if code != "400" || body != `{"error":"Kvslots-Request must be 1 to 64 characters"}` {
@@ -178,9 +170,7 @@ func TestTooManyWait(t *testing.T) {
 }
 
 func TestDraining(t *testing.T) {
-	srv, store := openStore(t)
-	d := startService(t, srv, store)
-	d.register(t, "1")
+	d := serveSlots(t, "1")
 	held, waiting := d.queue(t, 1, d.waiter)
 	d.lending.Stop()
 	m := waiting[0].answer(t)
@@ -327,9 +317,7 @@ func shapeOf(value any) any {
 }
 
 func TestCloseGivesUpWhenItsContextEnds(t *testing.T) {
-	srv, store := openStore(t)
-	d := startService(t, srv, store)
-	d.register(t, "0")
+	d := serveSlots(t, "0")
 	d.waiters(t, 1, d.waiter)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

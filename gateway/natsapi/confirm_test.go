@@ -15,9 +15,7 @@ import (
 )
 
 func TestConfirmed(t *testing.T) {
-	srv, store := openStore(t)
-	d := startService(t, srv, store)
-	d.register(t, "1")
+	d := serveSlots(t, "1")
 	held, waiting := d.queue(t, 1, d.waitingConfirmer)
 	waiter := waiting[0]
 	d.giveBack(t, held)
@@ -31,9 +29,7 @@ func TestConfirmed(t *testing.T) {
 // A client that is alive and does not confirm loses its turn. A later confirmation is
 // refused, so that the client does not believe that it holds another client's slot.
 func TestNotConfirmed(t *testing.T) {
-	srv, store := openStore(t)
-	d := startService(t, srv, store)
-	d.register(t, "1")
+	d := serveSlots(t, "1")
 	held, waiting := d.queue(t, 2, d.waitingConfirmer)
 	silent, next := waiting[0], waiting[1]
 	d.giveBack(t, held)
@@ -68,9 +64,7 @@ func TestConfirmerKilledWhileWaiting(t *testing.T) {
 
 // A client that dies between the grant and its confirmation holds nothing.
 func TestConfirmerKilledWhileItIsGranted(t *testing.T) {
-	srv, store := openStore(t)
-	d := startService(t, srv, store)
-	d.register(t, "1")
+	d := serveSlots(t, "1")
 	for range 10 {
 		held, waiting := d.queue(t, 1, d.waitingConfirmer)
 		dead := waiting[0]

@@ -64,6 +64,15 @@ func openPeer(t *testing.T, srv *kvslotstest.Server, change ...func(*kvslots.Con
 	return store
 }
 
+// serveSlots serves a store with a pool of count slots.
+func serveSlots(t *testing.T, count string) *fixture {
+	t.Helper()
+	srv, store := openStore(t)
+	d := startService(t, srv, store)
+	d.register(t, count)
+	return d
+}
+
 // startService serves pools until the test ends.
 func startService(t *testing.T, srv *kvslotstest.Server, pools ops.Pools, change ...func(*natsapi.Config)) *fixture {
 	t.Helper()

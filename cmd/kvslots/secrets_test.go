@@ -53,7 +53,7 @@ func TestErrorsWithoutSecrets(t *testing.T) {
 	dir := t.TempDir()
 	gone := filepath.Join(dir, "hunter2")
 	yaml := writeFile(t, "kvslots.yaml", "hunter2")
-	toml := writeFile(t, "kvslots.toml", "auth-token = hunter2")
+	broken := writeFile(t, "broken.json", `{"auth-token": hunter2}`)
 	for _, c := range []struct {
 		name string
 		args []string
@@ -78,7 +78,7 @@ func TestErrorsWithoutSecrets(t *testing.T) {
 		{"seed as a file", []string{"inspect", pool, "--nats-url", "a", "--nats-nkey", gone}, exitFailed, "--nats-nkey: no such file or directory\n"},
 		{"key as a file", []string{"inspect", pool, "--nats-url", "a", "--nats-tls-cert", yaml, "--nats-tls-key", gone}, exitFailed, "--nats-tls-key: no such file or directory\n"},
 		{"password for a file of settings", []string{"serve", "--config", yaml}, exitUsage, "syntax error"},
-		{"password in a broken file of settings", []string{"serve", "--config", toml}, exitUsage, "syntax error"},
+		{"password in a broken file of settings", []string{"serve", "--config", broken}, exitUsage, "syntax error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, stdout, stderr := call(t, noEnv, c.args...)

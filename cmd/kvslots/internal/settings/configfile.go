@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 )
@@ -26,7 +25,7 @@ func applyFile(flags *pflag.FlagSet) error {
 	path := flag.Value.String()
 	parse := parsers[filepath.Ext(path)]
 	if parse == nil {
-		return Usagef("config file %s: the name must end in .yaml, .yml, .toml or .json", path)
+		return Usagef("config file %s: the name must end in .yaml, .yml or .json", path)
 	}
 	content, err := readFile(path)
 	if err != nil {
@@ -47,7 +46,7 @@ func applyFile(flags *pflag.FlagSet) error {
 type settingsFile map[string]yaml.Node
 
 var parsers = map[string]func(content []byte) (settingsFile, error){
-	".yaml": parseYAML, ".yml": parseYAML, ".json": parseJSON, ".toml": parseTOML,
+	".yaml": parseYAML, ".yml": parseYAML, ".json": parseJSON,
 }
 
 func parseYAML(content []byte) (file settingsFile, err error) {
@@ -62,23 +61,6 @@ func parseJSON(content []byte) (settingsFile, error) {
 	return parseYAML(content)
 }
 
-// parseTOML returns values without lines, which the parser reports of errors only.
-func parseTOML(content []byte) (settingsFile, error) {
-	values := map[string]any{}
-	if err := toml.Unmarshal(content, &values); err != nil {
-		return nil, err
-	}
-	file := settingsFile{}
-	for key, value := range values {
-		var node yaml.Node
-		if err := node.Encode(value); err != nil {
-			return nil, err
-		}
-		file[key] = node
-	}
-	return file, nil
-}
-
 func applyKeys(flags *pflag.FlagSet, file settingsFile) (found problems) {
 	decidedBefore, err := decided(flags)
 	if err != nil {
@@ -86,10 +68,8 @@ func applyKeys(flags *pflag.FlagSet, file settingsFile) (found problems) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(file)) {
 		value := file[key]
-		if err := applyKey(flags, decidedBefore, strings.ToLower(key), &value); err != nil && value.Line > 0 {
+		if err := applyKey(flags, decidedBefore, strings.ToLower(key), &value); err != nil {
 			found.add(fmt.Errorf("line %d: %w", value.Line, err))
-		} else {
-			found.add(err)
 		}
 	}
 	_, err = decided(flags)
@@ -136,20 +116,13 @@ var lineNumber = regexp.MustCompile(`line \d+`)
 // the file: a password, for example. It keeps the position. The YAML parser has no
 // column, may name the line before, and has no line for some errors in the first one.
 func syntaxError(err error, content []byte) error {
-	if toml, ok := errors.AsType[*toml.DecodeError](err); ok {
-		line, column := toml.Position()
-		return syntaxErrorAt(line, column)
-	}
 	if json, ok := errors.AsType[*json.SyntaxError](err); ok {
 		before := content[:max(json.Offset, 1)-1]
-		return syntaxErrorAt(1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n'))
+		line, column := 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n')
+		return fmt.Errorf("syntax error in line %d, column %d", line, column)
 	}
 	if line := lineNumber.FindString(err.Error()); line != "" {
 		return fmt.Errorf("syntax error near %s", line)
 	}
 	return errors.New("syntax error")
-}
-
-func syntaxErrorAt(line, column int) error {
-	return fmt.Errorf("syntax error in line %d, column %d", line, column)
 }

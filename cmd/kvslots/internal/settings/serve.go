@@ -123,6 +123,6 @@ func NewServe(flagSet *pflag.FlagSet) *Serve {
 	flags.row("log-level", Choice(&s.LogLevel, "info", "debug", "info", "warn", "error"), "log lines of this level and above")
 	flags.row("log-format", Choice(&s.LogFormat, "auto", "auto", "json", "console"), "format of log lines: json, console for people, or auto: console on a terminal, json elsewhere")
 	flags.row("debug-addr", loopback(&s.DebugAddr), "serve profiles of this process at this loopback address, to every user of the machine")
-	flags.row(configFlag, plain(new(string), ""), "read settings from this file (YAML, TOML or JSON); its keys are the flags' names")
+	flags.row(configFlag, plain(new(string), ""), "read settings from this file (YAML or JSON); its keys are the flags' names")
 	return s
 }

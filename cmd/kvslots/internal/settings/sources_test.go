@@ -142,7 +142,6 @@ func TestFileFormats(t *testing.T) {
 	for name, content := range map[string]string{
 		"a.yaml": "sync: interval\nmax-ttl: 90\ndrain-wait: 1h\n",
 		"a.yml":  "SYNC: interval\nmax-ttl: \"90\"\ndrain-wait: 1h\n",
-		"a.toml": "sync = \"interval\"\nmax-ttl = 90\ndrain-wait = \"1h\"\n",
 		"a.json": `{"sync":"interval","max-ttl":90,"drain-wait":"1h"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,15 +172,13 @@ func TestBadSources(t *testing.T) {
 		{"null", "a.yaml", "sync:\n", nil, "sync: must be a single value"},
 		{"octal password", "a.yaml", "nats-password: 0123\n", nil, "a.yaml: line 1: nats-password: must be in quotes"},
 		{"long number as token", "a.json", `{"auth-token":12345678901234567890}`, nil, "a.json: line 1: auth-token: must be in quotes"},
-		{"switch as user", "a.toml", "nats-user = true\n", nil, "nats-user: must be in quotes"},
+		{"switch as user", "a.yaml", "nats-user: true\n", nil, "nats-user: must be in quotes"},
 		{"unknown key", "a.yaml", "sink: always\n", nil, `unknown key "sink"`},
-		{"section", "a.toml", "[http]\naddr = \":0\"\n", nil, `unknown key "http"`},
 		{"file in a file", "a.yaml", "config: b.yaml\n", nil, `unknown key "config"`},
 		{"help", "a.yaml", "help: true\n", nil, `unknown key "help"`},
 		{"not YAML", "a.yaml", "sync: interval\n\nnats-token: hunter2\n- hunter2\n", nil, "a.yaml: syntax error near line 3"},
 		{"key twice in YAML", "a.yaml", "nats-token: hunter2\nnats-token: hunter2\n", nil, "a.yaml: syntax error near line 2"},
 		{"error in the first line of YAML", "a.yaml", "a: b: hunter2\n", nil, "a.yaml: syntax error"},
-		{"not TOML", "a.toml", "sync = \"interval\"\nnats-token = = hunter2\n", nil, "a.toml: syntax error in line 2, column 14"},
 		{"not JSON", "a.json", "{\"sync\": \"interval\",\n  hunter2}", nil, "a.json: syntax error in line 2, column 3"},
 		{"empty JSON", "a.json", "", nil, "a.json: syntax error in line 1, column 1"},
 		{"no object in JSON", "a.json", `["hunter2"]`, nil, "a.json: syntax error"},

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Fields is the body of a request. The method named after the request parses it, and
-// returns a *kvslots.RangeError or ErrMalformed. The methods for /v1 refuse unknown and
-// repeated fields, so that a misspelt field is not mistaken for a missing one.
+// Fields is the body of a request. A reader makes parameters of it, and returns a
+// *kvslots.RangeError or ErrMalformed. Those for /v1 refuse unknown and repeated fields, so that a
+// misspelt field is not mistaken for a missing one.
 type Fields struct {
 	object
 	absent   bool     // the body is empty

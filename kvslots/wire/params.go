@@ -33,15 +33,15 @@ var (
 	waitParam  = optional(seconds("wait", 0, setWait))
 	whileParam = seconds("wait", 1, setWait)
 
-	idleParam    = optional(seconds("idle_timeout_s", 1, func(p *Params, d time.Duration) { p.IdleTimeout = d }))
-	acquireParam = seconds("acquire_timeout_s", 0, setWait)
-	timeoutParam = seconds("timeout_s", 0, setWait)
-	followParam  = seconds("timeout_s", 1, setWait)
-	leaseTTL     = optional(seconds("lease_ttl_s", 0, setTTL))
-	limitParam   = whole("limit", 1, kvslots.MaxSemaphoreLimit, func(p *Params, n int) { p.Limit = n })
-	anyLimit     = optional(boolean("any_limit", func(p *Params, yes bool) { p.AnyLimit = yes }))
-	untilPaused  = optional(boolean("until_paused", func(p *Params, yes bool) { p.UntilPaused = yes }))
-	tokenParam   = param{"token", false, readToken}
+	idleParam        = optional(seconds("idle_timeout_s", 1, func(p *Params, d time.Duration) { p.IdleTimeout = d }))
+	acquireParam     = seconds("acquire_timeout_s", 0, setWait)
+	timeoutParam     = seconds("timeout_s", 0, setWait)
+	followParam      = seconds("timeout_s", 1, setWait)
+	leaseTTLParam    = optional(seconds("lease_ttl_s", 0, setTTL))
+	limitParam       = whole("limit", 1, kvslots.MaxSemaphoreLimit, func(p *Params, n int) { p.Limit = n })
+	anyLimitParam    = optional(boolean("any_limit", func(p *Params, yes bool) { p.AnyLimit = yes }))
+	untilPausedParam = optional(boolean("until_paused", func(p *Params, yes bool) { p.UntilPaused = yes }))
+	tokenParam       = param{"token", false, readToken}
 
 	positionParam = whole("position", 0, maxPlace, func(p *Params, n int) { p.Operator.Position = n })
 	fenceParam    = whole("fence", 1, maxFence, func(p *Params, n int) { p.Operator.Fence = uint64(n) })
@@ -64,13 +64,13 @@ var (
 // operation, which package subjects names.
 var grantReaders = [...]map[string]reader{
 	kvslots.KindLock: {
-		subjects.Acquire: strictly(acquireParam, leaseTTL, labelParam, untilPaused), subjects.Enqueue: strictly(leaseTTL, labelParam),
-		subjects.Wait: strictly(timeoutParam), subjects.Release: strictly(tokenParam), subjects.Renew: strictly(tokenParam, leaseTTL),
+		subjects.Acquire: strictly(acquireParam, leaseTTLParam, labelParam, untilPausedParam), subjects.Enqueue: strictly(leaseTTLParam, labelParam),
+		subjects.Wait: strictly(timeoutParam), subjects.Release: strictly(tokenParam), subjects.Renew: strictly(tokenParam, leaseTTLParam),
 		subjects.Follow: strictly(tokenParam, followParam),
 	},
 	kvslots.KindSemaphore: {
-		subjects.Acquire: strictly(acquireParam, anyLimit, limitParam, leaseTTL, labelParam, untilPaused), subjects.Enqueue: strictly(limitParam, leaseTTL, labelParam),
-		subjects.Wait: strictly(timeoutParam), subjects.Release: strictly(tokenParam), subjects.Renew: strictly(tokenParam, leaseTTL),
+		subjects.Acquire: strictly(acquireParam, anyLimitParam, limitParam, leaseTTLParam, labelParam, untilPausedParam), subjects.Enqueue: strictly(limitParam, leaseTTLParam, labelParam),
+		subjects.Wait: strictly(timeoutParam), subjects.Release: strictly(tokenParam), subjects.Renew: strictly(tokenParam, leaseTTLParam),
 		subjects.Follow: strictly(tokenParam, followParam),
 	},
 }

@@ -54,7 +54,7 @@ func (s *Session) ID() string { return s.id }
 func (s *Session) Done() <-chan struct{} { return s.done.Done() }
 
 // Err returns nil until Done is closed, and then why: ErrSessionGone; ErrUnavailable if nothing
-// has answered for the session's idle time; ErrClosed after Close.
+// has answered for the session's idle time; "session closed", in which errors.Is finds ErrClosed, after Close.
 func (s *Session) Err() error {
 	if s.done.Err() == nil {
 		return nil
@@ -85,7 +85,7 @@ func (s *Session) covering(ctx context.Context, ttl time.Duration) (*Session, er
 // ReturnTimeout. The errors are those of Store.EndSession; a session that has ended already is
 // no error.
 func (s *Session) Close(ctx context.Context) error {
-	s.end(ErrClosed)
+	s.end(sessionClosed{})
 	s.kept.Wait()
 	var failed error
 	s.mu.Lock()
@@ -98,6 +98,12 @@ func (s *Session) Close(ctx context.Context) error {
 	}
 	return failed
 }
+
+type sessionClosed struct{}
+
+func (sessionClosed) Error() string { return "session closed" }
+
+func (sessionClosed) Unwrap() error { return ErrClosed }
 
 func (s *Session) within(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)

@@ -88,6 +88,7 @@ func TestMutexLost(t *testing.T) {
 		{"session ended", func(t *testing.T, s *Store, session *Session, _ *Mutex) {
 			natstest.Must(t, s.EndSession(t.Context(), session.ID()))
 		}, ErrSessionGone},
+		{"session closed", func(t *testing.T, _ *Store, session *Session, _ *Mutex) { natstest.Must(t, session.Close(t.Context())) }, sessionClosed{}},
 		{"store closed", func(t *testing.T, s *Store, _ *Session, _ *Mutex) { _ = s.Close(t.Context()) }, ErrUnavailable},
 	} {
 		t.Run(c.name, func(t *testing.T) {

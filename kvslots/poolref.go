@@ -2,7 +2,6 @@ package kvslots
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/google/uuid"
@@ -54,7 +53,7 @@ func FindPool(ctx context.Context, at Operator, text string) (PoolRef, error) {
 	if len(digits) < minHashDigits || strings.Trim(digits, "0123456789abcdef") != "" {
 		digits = ""
 	}
-	var found []string
+	var found []PoolStats
 	for q := (PoolQuery{Match: text, Max: MaxPoolsRead}); ; {
 		pools, next, err := at.ReadPools(ctx, q)
 		if err != nil {
@@ -63,7 +62,7 @@ func FindPool(ctx context.Context, at Operator, text string) (PoolRef, error) {
 		for i := range pools {
 			p := &pools[i]
 			if p.Name == text || p.Resource.Key == text || digits != "" && strings.HasPrefix(p.Hash, digits) {
-				found = append(found, p.Hash)
+				found = append(found, *p)
 			}
 		}
 		if q.After = next; next == "" {
@@ -74,9 +73,31 @@ func FindPool(ctx context.Context, at Operator, text string) (PoolRef, error) {
 	case 0:
 		return PoolRef{}, ErrNoPool
 	case 1:
-		return ByHash(found[0])
+		if key := found[0].Resource.Key; key != "" && !found[0].Owned {
+			return ByName(key), nil
+		}
+		return ByHash(found[0].Hash)
 	}
-	return PoolRef{}, &RangeError{"hash", fmt.Sprintf("the hash, or the name, of one pool; these are %d", len(found))}
+	return PoolRef{}, &RangeError{"hash", "that of one pool, or its name; this is of " + listed(found)}
+}
+
+// maxListed is how many pools an error lists.
+const maxListed = 10
+
+// listed returns the beginnings of the hashes of pools, and of which kind each is.
+func listed(pools []PoolStats) string {
+	var texts []string
+	for i := range pools[:min(len(pools), maxListed)] {
+		kind := "pool"
+		if r := pools[i].Resource; r.Key != "" {
+			kind = r.Kind.String()
+		}
+		texts = append(texts, pools[i].Hash[:12]+" ("+kind+")")
+	}
+	if len(pools) > maxListed {
+		texts = append(texts, "and more")
+	}
+	return strings.Join(texts, ", ")
 }
 
 // Hash returns the pool's hash, which is not secret.

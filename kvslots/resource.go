@@ -26,6 +26,8 @@ const (
 	KindSemaphore
 )
 
+func (k Kind) String() string { return [...]string{KindLock: "lock", KindSemaphore: "semaphore"}[k] }
+
 // Resource identifies a lock or a semaphore.
 type Resource struct {
 	Kind  Kind

@@ -286,7 +286,7 @@ func TestCommandsLetThemselvesIn(t *testing.T) {
 // No gateway answers on this NATS.
 func TestCommandsWithoutAGateway(t *testing.T) {
 	_, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1})
-	wantCall(t, 1, "", "kvslots: NATS: no gateway is there\n", "inspect", pool, "--nats-url", url)
+	wantCall(t, 1, "", "kvslots: NATS: "+url+": no gateway is there; is --nats-url right, and a gateway running there\\?\n", "inspect", pool, "--nats-url", url)
 }
 
 // The error of a request does not contain the pool, although the URL does.
@@ -373,7 +373,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{wire.NewRefusal(409, http.Header{wire.ErrorHeader: {"no_slot"}}, []byte(`{"error":"no\u001b slot"}`)), "no? slot", false},
 		{&client.Unanswered{Err: errors.New("NATS: \u001b")}, "NATS: ?", true},
-		{client.ErrAnswerTimeout, "no gateway answered in time", true},
+		{client.ErrAnswerTimeout, "http://h: no gateway answered in time; is --server right, and a gateway running there?", true},
 		{&client.Unanswered{Err: io.EOF}, "EOF; is --server right?", true},
 		{client.ErrNotUnderstood, "http://h: the answer is not that of a gateway; is --server a kvslots gateway?", false},
 	} {

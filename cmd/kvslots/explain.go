@@ -30,16 +30,26 @@ func (l *lender) explain(err error) error {
 	switch unanswered, ok := errors.AsType[*client.Unanswered](err); {
 	case errors.Is(err, client.ErrNotUnderstood) && !l.overNATS():
 		return fmt.Errorf("%s: the answer is not that of a gateway; is --server a kvslots gateway?", l.at.Shown())
-	case ok && !l.overNATS():
-		return &client.Unanswered{Err: errors.New(l.printableEach(unanswered.Error()) + unansweredHint(err))}
+	case ok && l.overNATS():
+		return &client.Unanswered{Err: errors.New(withAddress(printable(unanswered.Error()), "NATS: ", l.at.NATS.Shown(), "--nats-url"))}
+	case ok && unanswered == client.ErrAnswerTimeout:
+		return &client.Unanswered{Err: errors.New(withAddress(unanswered.Error(), "", l.at.Shown(), "--server"))}
 	case ok:
-		return &client.Unanswered{Err: errors.New(printable(unanswered.Error()))}
+		return &client.Unanswered{Err: errors.New(l.printableEach(unanswered.Error()) + unansweredHint(err))}
 	case hint != "":
 		return fmt.Errorf("%w; %s", err, hint)
 	case errors.Is(err, client.ErrTLS), errors.Is(err, client.ErrNoTLS):
 		return fmt.Errorf("%w: correct --server", err)
 	}
 	return err
+}
+
+// withAddress adds to the text of a request without an answer where the request was sent, unless the text says so.
+func withAddress(text, prefix, address, flag string) string {
+	if strings.Contains(text, address) {
+		return text
+	}
+	return fmt.Sprintf("%s%s: %s; is %s right, and a gateway running there?", prefix, address, strings.TrimPrefix(text, prefix), flag)
 }
 
 func (l *lender) overNATS() bool { return l.at.NATS.URL != "" }

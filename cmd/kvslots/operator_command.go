@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -104,6 +105,9 @@ func (l *lender) find(ctx context.Context, text string) (ref kvslots.PoolRef, kn
 	pool, err := kvslots.FindPool(ctx, l, text)
 	err = l.explain(err)
 	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
+		if strings.ContainsAny(wrong.Range, "(") { // it lists several
+			return pool, false, fmt.Errorf("%w; give one of these hashes, or a lock or semaphore by --key", wrong)
+		}
 		return pool, false, wrong
 	}
 	if err == nil {

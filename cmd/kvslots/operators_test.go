@@ -246,7 +246,8 @@ func TestWhichTarget(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "PUT", "/l/"+pool, `{"count":3,"name":"printer"}`, 200, "")
 	hash := kvslots.ByID(uuid.MustParse(pool)).Hash()
-	release := hold(t, []string{"--server", p.url}, "lock", hash, "--also", "build", "--also", "@odd")
+	p.want(t, "PUT", "/l/"+uuid.NewString(), `{"count":1,"name":"twice"}`, 200, "")
+	release := hold(t, []string{"--server", p.url}, "lock", hash, "--also", "build", "--also", "@odd", "--also", "twice")
 	for _, c := range []struct {
 		name string
 		env  map[string]string
@@ -270,6 +271,7 @@ func TestWhichTarget(t *testing.T) {
 		{"unknown hash", nil, []string{strings.Repeat("0", 32)}, 1, "kvslots: no pool, lock or semaphore in use has this hash\n"},
 		{"unknown name", nil, []string{"deploy"}, 1, "kvslots: no pool, and no lock or semaphore that is held, waited for or out of service, has this name\n"},
 		{"public name", nil, []string{"printer"}, 0, "pool " + hash + " printer\n"},
+		{"name of two", nil, []string{"twice"}, 1, "kvslots: hash must be that of one pool, or its name; this is of "},
 		{"no name", nil, []string{"two words"}, 1, "kvslots: no pool has this name\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -416,7 +418,9 @@ func TestTokensFile(t *testing.T) {
 		wantCall(t, 1, "", "kvslots: the token may only read; .*\n", asked(bob, "pause", hash)...)
 		wantCall(t, 0, "count 1, .*\n", "", asked(ann, "pause", hash)...)
 		wantCall(t, 0, "count 1, .*\n", "", asked(ann, "resume", hash)...)
+		wantCall(t, 0, "count 1, .*\n", "", asked(ann, "pause", "--key", "nightly")...)
 	}
+	p.logs.Await(t, func(text string) bool { return strings.Contains(text, `"key":"nightly"`) })
 	if line := p.logs.waitFor(t, "an operator has taken a pool out of service"); line["operator"] != "ann" || line["pool_hash"] != hash {
 		t.Errorf("%v", line)
 	}

@@ -75,6 +75,8 @@ func TestFilters(t *testing.T) {
 	}{
 		{"/v1/events", all, nil},
 		{"/v1/events?pool=" + hash, first, nil},
+		{"/v1/events?pool=" + hash[:8], first, nil},
+		{"/v1/events?pool=screens", first, nil},
 		{"/v1/events?key=build", only(func(i int) bool { return i == 2 || i == 4 }), nil},
 		{"/v1/events?key=build&pool=" + hash, only(func(i int) bool { return i%2 == 0 || i == 5 }), nil},
 		{"/v1/events?type=returned", all[3:], nil},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/google/uuid"
+
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -178,6 +180,9 @@ func (c *Call) logVerb(s *Service, message string, attrs ...slog.Attr) {
 		trace = c.Trace()
 	}
 	attrs = append([]slog.Attr{slog.String("pool_hash", c.Operator.Pool.Hash())}, attrs...)
+	if key := c.Operator.Pool.Key(); key != "" && uuid.Validate(key) != nil { // a UUID may be a pool's, by mistake
+		attrs = append(attrs, slog.String("key", key))
+	}
 	if name := s.Lending.Tokens.NameOf(c.Operator.Authorization); name != "" {
 		attrs = append(attrs, slog.String("operator", name))
 	}

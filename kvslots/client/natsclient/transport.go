@@ -62,8 +62,11 @@ func (n *overNATS) connected(ctx context.Context) (*nats.Conn, error) {
 	case <-ctx.Done():
 	}
 	n.mu.Lock()
-	if n.nc == nil && ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	switch cause := context.Cause(ctx); {
+	case n.nc == nil && errors.Is(cause, client.ErrAnswerTimeout):
+		return nil, errNoConnection
+	case n.nc == nil && cause != nil:
+		return nil, cause
 	}
 	return n.nc, n.failed
 }
@@ -172,6 +175,9 @@ func (n *overNATS) send(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	}
 	return reply, replyError(reply)
 }
+
+// errNoConnection is returned when no connection was made in the time for an answer.
+var errNoConnection = &client.Unanswered{Err: errors.New("NATS: no connection in time")}
 
 func replyError(reply *nats.Msg) error {
 	code := reply.Header.Get(micro.ErrorCodeHeader)

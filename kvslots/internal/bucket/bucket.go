@@ -21,7 +21,7 @@ import (
 
 const (
 	closeTimeout = 5 * time.Second       // for the peer's pending writes at Close
-	loadRetry    = 10 * time.Millisecond // between two requests of load
+	loadRetry    = 10 * time.Millisecond // between two looks of load
 	minSleep     = 100 * time.Microsecond
 )
 
@@ -152,22 +152,14 @@ func (b *Bucket) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// load blocks until the view is loaded, or ctx ends. Only then does the peer answer
-// ErrNoPool for a pool that does not exist. A request may time out before that, so load
-// repeats it.
+// load blocks until the view is loaded, or ctx ends.
 func (b *Bucket) load(ctx context.Context) error {
-	for {
-		_, err := b.Do(ctx, peer.Inspect{})
-		switch {
-		case errors.Is(err, peer.ErrNoPool):
-			return nil
-		case ctx.Err() != nil:
+	for b.status() != nil {
+		if !clock.Sleep(ctx, loadRetry) {
 			return fmt.Errorf("%w: the view was not loaded: %w", peer.ErrUnavailable, errors.Join(b.obstacle(), context.Cause(ctx)))
-		case !errors.Is(err, peer.ErrUnavailable):
-			return err
 		}
-		clock.Sleep(ctx, loadRetry)
 	}
+	return nil
 }
 
 func (b *Bucket) now() peer.Instant { return peer.Instant(time.Since(b.origin)) }
@@ -283,9 +275,6 @@ func (b *Bucket) writeLog(l peer.Log) {
 		return
 	}
 	var attrs []slog.Attr
-	if !l.Key.IsZero() {
-		attrs = append(attrs, slog.String("key_hash", l.Key.String()))
-	}
 	if l.Reason != "" {
 		attrs = append(attrs, slog.String("reason", l.Reason))
 	}

@@ -61,7 +61,11 @@ func (c *Call) Wait(ctx context.Context) {
 // for a flush, which may hang. A session that keeps its place also keeps a slot that it was
 // just granted, so its answer goes on waiting.
 func (c *Call) abandon(why error) bool {
-	c.b.giveUp(c.id, why)
+	c.b.WithPeer(func(p *peer.Peer, now peer.Instant) {
+		if _, pending := c.b.calls[c.id]; pending {
+			p.GiveUp(c.id, why, now)
+		}
+	})
 	c.b.WithPeer(func(p *peer.Peer, now peer.Instant) {
 		if c.flushing && !errors.Is(why, peer.ErrPlaceKept) {
 			c.abandoned = true
@@ -79,14 +83,6 @@ func (c *Call) Answer() (peer.Answer, error) {
 		calls.Put(c)
 	}
 	return a, a.Err
-}
-
-func (b *Bucket) giveUp(id uint64, why error) {
-	b.WithPeer(func(p *peer.Peer, now peer.Instant) {
-		if _, pending := b.calls[id]; pending {
-			p.GiveUp(id, why, now)
-		}
-	})
 }
 
 // answer delivers the peer's answers to their callers, or returns the calls whose answers

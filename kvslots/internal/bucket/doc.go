@@ -9,7 +9,7 @@
 // One lock guards the peer, and only the method input takes it. Every event calls
 // input, which feeds the peer; then settle carries out the peer's Ready:
 //
-//	a caller asks or gives up    begin, giveUp, abandon
+//	a caller asks or gives up    Begin, abandon
 //	the feed delivers            feed.flush
 //	a reading delivers           reading.deliver
 //	a reading begins or ends     createReading, interrupt

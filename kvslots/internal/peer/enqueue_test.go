@@ -130,3 +130,27 @@ func TestLeaseToldLateIsGrantedToWait(t *testing.T) {
 	}
 	h.must(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Minute})
 }
+
+// Another peer writes a ticket again at the moment at which this one marks it as spent, since the lease of its
+// session is over. Had the slot been purged then, the ticket would have stood again, and its session would have
+// been lent the slot a second time.
+func TestTicketIsSpentBeforeItsSlotIsFree(t *testing.T) {
+	h := newHarness(t)
+	on, session := h.ownedLock()
+	h.must(peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Second})
+	h.must(peer.ReleaseOwned{Pool: on.Pool, Owner: "o"})
+	h.auto = false
+	h.pass(2 * time.Second)
+	spent, claims := h.take(entry.Ticket), h.p.Counters().Claims
+	value := h.entry(&spent.Message, 0).Ticket
+	value.Spent = false
+	again := entry.NewMessage(spent.Key, value, spent.Revision, rules.EnqueuedLife+rules.Guard)
+	h.feed(h.store(&again))
+	h.publishAll()
+	h.auto = true
+	h.pass(2 * time.Second)
+	h.wantError(h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Minute}), peer.ErrLeaseExpired)
+	if n := h.p.Counters().Claims - claims; n != 0 {
+		t.Errorf("%d further claims", n)
+	}
+}

@@ -22,23 +22,17 @@ const (
 	maxClosings  = 32          // closings under way
 )
 
-// idleCloser closes idle pools. Any peer does, each after a random delay: all of them write over one
-// revision, so one of them succeeds.
-type idleCloser struct {
-	n     *names
-	timer timer
-}
-
 // writeConfig writes the configuration of a pool, or purges it, and advances the pool when the
 // outcome is known. A write with unknown outcome is not undone: if it takes effect later, it leaves
 // an idle name, or a closing that any peer finishes.
-func (n *names) writeConfig(m entry.Message, done func()) {
+func (n *names) writeConfig(m entry.Message) {
+	unregisters := m.Marker && !n.view().Pool(m.Key.Pool).Terms().Named()
 	n.put(m, func(w *write) {
 		ps := n.of(m.Key.Pool)
 		switch {
-		case w.written():
-			done()
-		case !w.learnt():
+		case w.written() && unregisters:
+			n.count().IdlePools++
+		case !w.written() && !w.learnt():
 			ps.pause(failurePause)
 		}
 		ps.mark()
@@ -58,16 +52,7 @@ func (n *names) restore(pool *rules.Pool) {
 func (n *names) setClosing(pool *rules.Pool, closing bool) {
 	value := pool.Config
 	value.Closing, value.By = closing, ""
-	n.writeConfig(n.config(pool.ID, value), func() {})
-}
-
-func (n *names) finishClosing(pool *rules.Pool) {
-	registered := !pool.Terms().Named()
-	n.writeConfig(n.purgeConfig(pool.ID), func() {
-		if registered {
-			n.count().IdlePools++
-		}
-	})
+	n.writeConfig(n.config(pool.ID, value))
 }
 
 // idlers are the idle pools of one kind, and how long they may stay.
@@ -77,9 +62,9 @@ type idlers struct {
 	most int           // beyond which they are closed sooner
 }
 
-func (c *idleCloser) idlers() [2]idlers {
-	v := c.n.view()
-	return [2]idlers{{&v.IdleNames, idleTime, maxIdleNames}, {&v.Idle, c.n.settings().PoolIdle, math.MaxInt}}
+func (n *names) idlers() [2]idlers {
+	v := n.view()
+	return [2]idlers{{&v.IdleNames, idleTime, maxIdleNames}, {&v.Idle, n.settings().PoolIdle, math.MaxInt}}
 }
 
 func (i *idlers) due(now Instant) bool {
@@ -87,46 +72,46 @@ func (i *idlers) due(now Instant) bool {
 	return pool != nil && (now.Sub(since) >= i.time || i.Len() > i.most)
 }
 
-func (c *idleCloser) run() {
-	if c.n.isStopping() || !c.n.isPresent() {
+// closePools finishes closings and begins to close idle pools.
+func (n *names) closePools() {
+	if n.isStopping() || !n.isPresent() {
 		return
 	}
-	c.finish()
-	for _, i := range c.idlers() {
-		c.closeIdle(&i)
+	n.finish()
+	for _, i := range n.idlers() {
+		n.closeIdle(&i)
 	}
-	c.plan()
+	n.plan()
 }
 
-func (n *names) plan() { n.closer.plan() }
-
-func (c *idleCloser) plan() {
+// plan sets the timer that calls closePools.
+func (n *names) plan() {
 	const never = Instant(math.MaxInt64)
 	from := never
-	if len(c.n.view().Closings()) > 0 {
-		from = c.n.now()
+	if len(n.view().Closings()) > 0 {
+		from = n.now()
 	}
-	for _, i := range c.idlers() {
+	for _, i := range n.idlers() {
 		if pool, since := i.First(); i.Len() > i.most {
-			from = c.n.now()
+			from = n.now()
 		} else if pool != nil {
-			from = min(from, max(since.Add(i.time), c.n.now()))
+			from = min(from, max(since.Add(i.time), n.now()))
 		}
 	}
-	if from != never && (!c.timer.isSet() || from.Add(closerDelay) < c.timer.due()) {
-		c.n.arm(&c.timer, from.Add(c.n.randomPause(closerDelay)), func() { c.n.whenLive(c.run) })
+	if from != never && (!n.closer.isSet() || from.Add(closerDelay) < n.closer.due()) {
+		n.arm(&n.closer, from.Add(n.randomPause(closerDelay)), func() { n.whenLive(n.closePools) })
 	}
 }
 
-func (c *idleCloser) finish() {
-	for _, pool := range c.n.view().Closings() {
-		ps := c.n.byID[pool.ID]
+func (n *names) finish() {
+	for _, pool := range n.view().Closings() {
+		ps := n.byID[pool.ID]
 		switch {
-		case c.n.setsConfig(pool.ID), ps != nil && len(ps.queue) > 0: // a borrow is deciding about the pool
-		case c.mustRestore(pool):
-			c.n.restore(pool)
+		case n.setsConfig(pool.ID), ps != nil && len(ps.queue) > 0: // a borrow is deciding about the pool
+		case n.mustRestore(pool):
+			n.restore(pool)
 		default:
-			c.n.finishClosing(pool)
+			n.writeConfig(n.purgeConfig(pool.ID))
 		}
 	}
 }
@@ -134,17 +119,17 @@ func (c *idleCloser) finish() {
 // mustRestore reports whether a pool that is being closed is in use, or is a registered
 // pool that this peer would not have begun to close. The peer that began may have a view
 // that is behind, may have counted from an earlier start, or may have another PoolIdle.
-func (c *idleCloser) mustRestore(pool *rules.Pool) bool {
-	most := c.n.settings().PoolIdle
-	return pool.InUseOrWaited() || !pool.Terms().Named() && (most == 0 || c.n.now().Sub(pool.LastUse()) < most)
+func (n *names) mustRestore(pool *rules.Pool) bool {
+	most := n.settings().PoolIdle
+	return pool.InUseOrWaited() || !pool.Terms().Named() && (most == 0 || n.now().Sub(pool.LastUse()) < most)
 }
 
-func (c *idleCloser) closeIdle(i *idlers) {
-	for n := len(c.n.view().Closings()); n < maxClosings && i.due(c.n.now()); n++ {
+func (n *names) closeIdle(i *idlers) {
+	for under := len(n.view().Closings()); under < maxClosings && i.due(n.now()); under++ {
 		pool, _ := i.First()
-		if c.n.byID[pool.ID] == nil && !c.n.setsConfig(pool.ID) {
-			c.n.setClosing(pool, true)
+		if n.byID[pool.ID] == nil && !n.setsConfig(pool.ID) {
+			n.setClosing(pool, true)
 		}
-		i.Defer(pool, c.n.now().Add(min(0, idleTime-i.time))) // tried again after idleTime at the latest
+		i.Defer(pool, n.now().Add(min(0, idleTime-i.time))) // tried again after idleTime at the latest
 	}
 }

@@ -46,6 +46,6 @@ func (n *names) setLimitOf(t *rules.Ticket) {
 	case !pool.Closing():
 		n.setClosing(pool, true)
 	default:
-		n.writeConfig(n.config(pool.ID, pool.Config.WithLimit(int(t.Value.Limit))), func() {})
+		n.writeConfig(n.config(pool.ID, pool.Config.WithLimit(int(t.Value.Limit))))
 	}
 }

@@ -13,12 +13,12 @@ import (
 
 type names struct {
 	*pools
-	closer idleCloser
+	closer timer // calls closePools
 }
 
 func newNames(l *leases) *names {
 	n := &names{pools: &pools{leases: l, byID: map[entry.Hash]*poolState{}}}
-	n.pools.names, n.closer.n = n, n
+	n.pools.names = n
 	return n
 }
 
@@ -40,7 +40,7 @@ func (n *names) open(b *borrow, pool *rules.Pool) {
 		if paused, is := pool.OutOfService(); is {
 			value = value.WithOut(paused, pool.Config.OutOrigin)
 		}
-		n.writeConfig(n.config(ps.id, value), func() {})
+		n.writeConfig(n.config(ps.id, value))
 		if !value.Paused() {
 			b.sendClaim(0, value.Generation)
 		}

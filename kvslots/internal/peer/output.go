@@ -109,7 +109,6 @@ type Log struct {
 	Level   LogLevel
 	Message string
 	Reason  string
-	Key     entry.Hash // a hash of the key that it is about; may be zero
 }
 
 type LogLevel int8

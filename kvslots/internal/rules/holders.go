@@ -18,8 +18,6 @@ func newHolders() holders {
 
 func (h *holders) NamesOf(holder entry.Hash) int { return h.names[holder] }
 
-func (h *holders) holds(holder, pool entry.Hash) bool { return h.entries[holding{holder, pool}] > 0 }
-
 func (h *holders) hold(holder, pool entry.Hash, n int) {
 	if holder.IsZero() || n == 0 {
 		return

@@ -71,7 +71,7 @@ func (v *View) Pool(id entry.Hash) *Pool { return v.pools[id] }
 
 // Uses reports whether a holder uses a name: see holders. pool may be nil.
 func (v *View) Uses(holder entry.Hash, pool *Pool) bool {
-	return pool != nil && v.holds(holder, pool.ID)
+	return pool != nil && v.entries[holding{holder, pool.ID}] > 0
 }
 
 // EachPool iterates over the pools that the view knows, in no particular order.

@@ -45,6 +45,18 @@ class Threads(GatewayTest):
         with lock, self.assertRaises(RuntimeError):
             lock.acquire()
 
+    def test_habits_of_threading(self) -> None:
+        lock = self.client.lock(str(self.uuid))
+        lease = lock.acquire()
+        self.assertIsNone(lock.acquire(blocking=False))
+        thread = threading.Thread(target=lock.release)
+        thread.start()
+        thread.join()
+        self.assertFalse(lease.held)
+        for arguments in ((False, 3), (True, -5)):
+            with self.assertRaisesRegex(ValueError, "^timeout must be 0 seconds or more, or -1"):
+                lock.acquire(*arguments)
+
     def test_locked(self) -> None:
         semaphore = self.client.semaphore(str(self.uuid), 2)
         with semaphore:

@@ -63,8 +63,13 @@ class _Borrow(Generic[H]):
         self._new, self._wait = new, wait
         self._held: weakref.WeakKeyDictionary[object, H] = weakref.WeakKeyDictionary()
 
-    def _claim(self, user: object, blocking: bool | None, timeout: float | None) -> Claim:
+    def _claim(self, user: object, blocking: bool | None, timeout: float | None) -> Claim | None:
+        """Return what is to be taken, or None if the user holds it already and does not wait."""
+        if timeout is not None and timeout != -1 and (blocking is False or not timeout >= 0):
+            raise ValueError("timeout must be 0 seconds or more, or -1, and needs blocking")
         if user in self._held and self._held[user].held:  # type: ignore[attr-defined]
+            if blocking is False:
+                return None
             raise RuntimeError("it is held already: each block needs its own")
         if blocking is False:
             return self._new(0)
@@ -74,6 +79,12 @@ class _Borrow(Generic[H]):
         if user not in self._held:
             raise RuntimeError("it is not held by this thread or task")
         return self._held[user]
+
+
+    def _releasable(self, user: object) -> H:
+        """Return the lease of the user, or the only one of others, as with threading.Lock."""
+        others = [held for held in list(self._held.values()) if held.held]  # type: ignore[attr-defined]
+        return others[0] if user not in self._held and len(others) == 1 else self._own(user)
 
 
 def _leave(client: Client | AsyncClient, claim: Claim, error: BaseException) -> tuple[Future[None] | None, float]:
@@ -111,11 +122,13 @@ class Borrow(_Borrow[L], Reader):
         """Return a lease, which the caller has to release.
 
         With the arguments of threading.Lock, of which a timeout replaces the wait, it returns None instead of raising
-        NoSlotError.
+        NoSlotError; without blocking, also if this thread holds it.
         """
         user, client = threading.current_thread(), self._client
         client._check()
         claim, send = self._claim(user, blocking, timeout), client._sockets.send
+        if claim is None:
+            return None
         try:
             run(claim.take(), send)
             self._held[user] = lease = self._kind(Keeper(claim, send, client._background))
@@ -131,8 +144,8 @@ class Borrow(_Borrow[L], Reader):
             raise
 
     def release(self) -> bool:
-        """Release what this thread has acquired; return whether this has ended the lease."""
-        return self._own(threading.current_thread()).release()
+        """Release what this thread, or the only one, has acquired; return whether this has ended the lease."""
+        return self._releasable(threading.current_thread()).release()
 
     def extend(self, ttl: float | None = None) -> None:
         """Renew the lease of this thread now: see Lease.extend."""
@@ -212,6 +225,8 @@ class AsyncBorrow(_Borrow[A], AsyncReader):
         user, client = _task(), self._client
         client._check()
         claim = self._claim(user, blocking, timeout)
+        if claim is None:
+            return None
         try:
             await client._streams.run(claim.take())
             self._held[user] = lease = self._kind(Keeper(claim, client._sockets.send, client._background))
@@ -227,8 +242,8 @@ class AsyncBorrow(_Borrow[A], AsyncReader):
             raise
 
     async def release(self) -> bool:
-        """Release what this task has acquired; return whether this has ended the lease."""
-        return await self._own(_task()).release()
+        """Release what this task, or the only one, has acquired; return whether this has ended the lease."""
+        return await self._releasable(_task()).release()
 
     async def extend(self, ttl: float | None = None) -> None:
         """Renew the lease of this task now: see Lease.extend."""

@@ -21,7 +21,7 @@ import (
 
 const (
 	closeTimeout = 5 * time.Second       // for the peer's pending writes at Close
-	loadRetry    = 10 * time.Millisecond // between two looks of load
+	loadRetry    = 10 * time.Millisecond // between two requests of load
 	minSleep     = 100 * time.Microsecond
 )
 
@@ -152,14 +152,21 @@ func (b *Bucket) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// load blocks until the view is loaded, or ctx ends.
+// load blocks until the view is loaded and a write has been stored and flushed, or ctx ends: a read
+// is answered when its peer's own entry has come back. A read may time out before that, so load repeats it.
 func (b *Bucket) load(ctx context.Context) error {
-	for b.status() != nil {
-		if !clock.Sleep(ctx, loadRetry) {
+	for {
+		_, err := b.Do(ctx, peer.ReadPool{})
+		switch {
+		case errors.Is(err, peer.ErrNoPool):
+			return nil
+		case ctx.Err() != nil:
 			return fmt.Errorf("%w: the view was not loaded: %w", peer.ErrUnavailable, errors.Join(b.obstacle(), context.Cause(ctx)))
+		case !errors.Is(err, peer.ErrUnavailable):
+			return err
 		}
+		clock.Sleep(ctx, loadRetry)
 	}
-	return nil
 }
 
 func (b *Bucket) now() peer.Instant { return peer.Instant(time.Since(b.origin)) }

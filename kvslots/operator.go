@@ -85,8 +85,8 @@ func (s *Store) setOut(ctx context.Context, r peer.SetOut) (State, error) {
 	return State(a.State), err
 }
 
-// Evict ends the lease of a position, if it has the fence, which the caller has read: so it
-// cannot hit the next holder. It returns the lease that it has ended. The holder learns of it by
+// Evict ends the lease of a position if the lease has this fence, which the caller has read, so that the
+// call cannot end the lease of the next holder. It returns the ended lease. The holder learns of that by
 // Lease.Done, if it has a Store or a client over NATS, and otherwise at its next renewal.
 //
 // The errors are ErrNotHeld, ErrOtherHolder, ErrNoPool, ErrUnavailable, ErrClosed and

@@ -44,7 +44,7 @@ const completionTime = 2 * time.Second
 var hexadecimal = regexp.MustCompile(`^[0-9A-Fa-f-]*$`)
 
 // completeNames offers what a gateway has, in place of the first argument of a command: the names
-// of what has one of these types, and the hashes of pools.
+// of resources of these types, and the hashes of pools.
 func completeNames(env settings.Environment, at *settings.Gateway, types ...string) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, typed string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -106,8 +106,8 @@ func pageSize(limit, listed int) int {
 	return min(limit-listed, kvslots.MaxPoolsRead)
 }
 
-// poolRows returns the rows of a table, with its head: what 80 columns show is what people look
-// for.
+// poolRows returns the rows of a table, with its head. The columns that people look for
+// first fit into 80 characters.
 func poolRows(pools []kvslots.PoolStats) [][]string {
 	rows := [][]string{{"NAME", "STATE", "IN USE", "WAITING", "OLDEST WAIT", "EXPIRED", "TYPE", "HASH"}}
 	for i := range pools {

@@ -106,8 +106,8 @@ func (e exchange) input(route *routers.Route, params map[string]string) (*openap
 	}, nil
 }
 
-// isBusy reports whether the request was refused because of a limit, or of what else passes:
-// there are several reasons for these statuses, which the name of the error tells apart.
+// isBusy reports whether the request was refused because of a limit or another passing condition, which
+// only the name of the error says.
 func (e exchange) isBusy() bool {
 	return e.status == http.StatusTooManyRequests || e.status == http.StatusServiceUnavailable
 }

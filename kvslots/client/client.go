@@ -54,8 +54,8 @@ type Config struct {
 	// program.
 	Label string
 
-	// Retrying is called with the error of a request before it is repeated, for logs; nil: it is not. That
-	// includes a *kvslots.TakenError with Paused, when a call waits for what an operator has paused, or pauses meanwhile.
+	// Retrying, unless nil, is called with the error of a request before the request is repeated, for logs.
+	// While a call waits for what an operator has paused, the error is a *kvslots.TakenError with Paused.
 	Retrying func(error)
 }
 

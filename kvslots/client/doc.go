@@ -15,8 +15,8 @@
 // A Client knows only what gateways answer. Lease.Done is closed when the lease's time
 // is over, when Return succeeds on this Client, and when a renewal is refused. Over NATS the
 // Client also follows the lease: when another client returns it, or deletes the pool, Done is
-// closed at once, and so it is with a Session and a Mutex. If no gateway answers, they notice it
-// at the next renewal, as over HTTP.
+// closed at once. A Session and a Mutex are followed in the same way. If no gateway answers, the
+// Client notices the end at the next renewal, as over HTTP.
 //
 // # Cancellation
 //

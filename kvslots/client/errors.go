@@ -11,8 +11,8 @@ import (
 // ErrNotUnderstood is returned when an answer is not that of a gateway.
 var ErrNotUnderstood = transport.ErrNotUnderstood
 
-// ErrTLS and ErrNoTLS are returned when a URL has the scheme http, and the server expects TLS, or
-// the other way round.
+// ErrTLS is returned when a URL has the scheme http and the server expects TLS, ErrNoTLS when it has
+// the scheme https and the server does not speak TLS.
 var (
 	ErrTLS   = errors.New("the server expects TLS, so its URL begins with https://")
 	ErrNoTLS = errors.New("the server does not speak TLS, so its URL begins with http://")

@@ -97,7 +97,7 @@ func (h *httpTransport) newRequest(ctx context.Context, r request) (*http.Reques
 }
 
 // split returns the name for the path, the session if the path does not contain it, and
-// the body without both.
+// the body without these two.
 func split(r request) (name, session string, body []byte) {
 	b := r.Body
 	switch {

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	// storedSecret matches the secrets that can be told by their form.
+	// storedSecret matches the secrets that can be recognized by their form.
 	storedSecret = regexp.MustCompile(unlikeHash)
 
 	// storedPublic matches what may contain any UUID, and is no secret: names of locks,

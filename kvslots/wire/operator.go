@@ -25,7 +25,7 @@ type OperatorParams struct {
 	Out      bool
 	Reason   string
 
-	Find          string // what names the pool, for kvslots.FindPool; "": Pool does
+	Find          string // names the pool, for kvslots.FindPool; "": Pool names it
 	Authorization string // the value of the header, which has a secret
 
 	hashed bool // the request names the pool by its hash, or by what stands for that
@@ -114,8 +114,8 @@ const (
 )
 
 // Needs returns the access that a request over NATS must prove by a token, if the gateway has
-// one. A client that knows a pool's id, or the name of a lock or a semaphore, needs none to do what such clients may
-// do anyway.
+// one. A client that knows a pool's id, or the name of a lock or a semaphore, needs no token for what a
+// client without one may do with it.
 func (r *Route) Needs(p *Params) Access {
 	switch {
 	case p.Operator == nil || r.about == aPool, r.has&changing == 0 && p.Operator.Key != "":

@@ -22,7 +22,7 @@ type Token struct {
 	ReadOnly    bool
 }
 
-// knownToken has the hash of a token in its place. Hashes have equal lengths, so that a comparison
+// knownToken has a hash instead of the token itself. Hashes have equal lengths, so that a comparison
 // takes the same time for every token.
 type knownToken struct {
 	Token

@@ -17,7 +17,7 @@ var (
 	ReadPlace  = &Operation{Route: wire.ReadPlace, endsWithClient: true, perform: readPlace}
 )
 
-// OfOperators returns the operations on a pool that a naming names.
+// OfOperators returns what operators may do to a pool that requests name in this way.
 func OfOperators(naming wire.Naming) []*Operation {
 	reads := []wire.Route{naming.ReadPool()}
 	switch naming {

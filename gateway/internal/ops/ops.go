@@ -89,7 +89,7 @@ type Call struct {
 	Lock   *kvslots.OwnedLock // granted by LockOwned; UnlockOwned ends it
 	grant  kvslots.Grant      // of a lock or semaphore; zero for other operations
 	undo   step               // takes back the grant, unless an earlier call may know of it; nil without one
-	keep   step               // takes back the grant of a call with a request key, unless that is repeated in time; nil: undo does
+	keep   step               // takes back the grant of a call with a request key, unless the call is repeated in time; nil: as undo
 	Queued bool               // the grant came after a wait in line
 	failed error              // of a call that was granted nothing, and is answered without an error
 	outcome

@@ -83,7 +83,7 @@ func (c *Call) placeOrigin() string {
 	return ""
 }
 
-// options sets the options of a call that takes a slot. Those that are not checked here were when they were read.
+// options sets the options of a call that takes a slot. The others were checked when the request was read.
 func (c *Call) options(ttl time.Duration, origin string) kvslots.Option {
 	return func(o *kvslots.Options) error {
 		o.TTL, o.Fixed, o.Wait, o.Origin = ttl, true, &c.Wait, origin

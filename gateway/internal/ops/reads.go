@@ -12,9 +12,9 @@ import (
 
 // Reads serializes the reads of lists and statistics, each of which looks at all pools, over all
 // transports of a gateway. Clients take turns: each may have one read queued. Callers that wait
-// for the same read share one. After a read is a pause for as long as it took, since it takes as long
-// as many other calls, and for a part of that time the store serves none of them, and for as long as
-// the answers to its callers take. The zero Reads is ready for use.
+// for the same read share one. After each read Reads pauses for as long as the read took, and for as long
+// as its callers are answered: a read takes as long as many other calls, and the store serves none of
+// them for a part of that time. The zero Reads is ready for use.
 type Reads struct {
 	mu     sync.Mutex
 	busy   bool // a read is being performed, or a pause is under way
@@ -40,7 +40,7 @@ type read struct {
 	err     error
 }
 
-// errReadFailed is the error of the callers whose read has panicked at another one.
+// errReadFailed is the error of callers that shared a read which has panicked in another caller.
 var errReadFailed = errors.New("a shared read has failed")
 
 // Do returns the answer of perform, in the client's turn, or of another caller's perform for the

@@ -19,12 +19,12 @@ type Request interface {
 
 	Trace() Trace
 
-	// HungUp reports whether the client has certainly gone. It may take some milliseconds.
+	// HungUp reports whether the client has certainly gone. The call may take some milliseconds.
 	HungUp() bool
 }
 
-// fromOrigin calls do with an origin of the client. If that has reached its cap, as do says
-// with the error full, it tries the next one.
+// fromOrigin calls do with an origin of the client. If that origin has reached its cap, so
+// that do returns the error full, fromOrigin tries the next one.
 func (c *Call) fromOrigin(full error, do func(origin string) error) error {
 	err := wire.ErrBusy
 	for origin := range c.Origins() {

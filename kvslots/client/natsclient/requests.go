@@ -29,7 +29,7 @@ type requests struct {
 // waiting is a request that waits for its answer.
 type waiting struct {
 	answer     chan *nats.Msg // closed when the connection is lost
-	connection uint64         // how often the connection was made again before it
+	connection uint64         // how often nc had reconnected when the request was sent
 }
 
 func newRequests(nc *nats.Conn) (*requests, error) {

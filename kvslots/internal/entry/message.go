@@ -68,7 +68,7 @@ func (v *SlotValue) size() int {
 	if v.Request.IsZero() {
 		return 192
 	}
-	return 320 // it has a nonce, too
+	return 320 // a value with a request key has a nonce, too
 }
 
 // NewPurge returns the message that frees a key whose last revision is revision.

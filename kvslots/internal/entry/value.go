@@ -31,7 +31,7 @@ type ConfigValue struct {
 	Out        []Out  `json:"out,omitempty"`       // what an operator has taken out of service, by position
 	OutOrigin  Hash   `json:"out_origin,omitzero"` // with Out: of the client that was the last to take something out
 	By         string `json:"by,omitempty"`        // the name of the operator who asked for this write
-	Moved      uint64 `json:"moved,omitempty"`     // of a semaphore whose limit an operator has changed: the tickets whose places are not above have the new one
+	Moved      uint64 `json:"moved,omitempty"`     // of a semaphore whose limit an operator has changed: tickets with places up to Moved have the new limit
 	Terms
 }
 

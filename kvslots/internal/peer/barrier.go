@@ -48,8 +48,8 @@ func (p *post) after(c *call, d time.Duration, do func()) {
 	p.arm(alarmOf[Instant](c, nil), p.now().Add(d), func() { p.reads.reached.start(r, 0) })
 }
 
-// decide calls step until it returns true: now if the view is live, then when it is live and as new as
-// now, and then again and again. current says that it is as new.
+// decide calls step until step returns true: at once if the view is live, then when the view is live and
+// as new as the call of decide, and from then on every failurePause. Only the first call has current false.
 func (p *post) decide(c *call, step func(current bool) (decided bool)) {
 	if p.isLive() && step(false) {
 		return

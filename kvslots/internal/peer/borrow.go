@@ -26,7 +26,7 @@ type borrow struct {
 	number  uint64 // in the order of arrival
 	callers []*caller
 	first   caller // the memory of the first one
-	again   func() // of an Enqueue, which is answered when its ticket stands: starts the call again
+	again   func() // starts an Enqueue again, which is answered when its ticket stands
 	awaited
 	phase phase
 	wish
@@ -34,7 +34,7 @@ type borrow struct {
 	generation uint64  // of the pool; 0: not known yet
 	confirmed  bool    // the pool had this generation at an instant after the borrow came
 	queued     bool    // it has waited in the line
-	stays      bool    // it keeps its place without a caller: the one that came last waited
+	stays      bool    // it keeps its place without a caller, since its latest caller waited
 	voids      int     // the number of its claims that the view showed, and that were void or came too late
 	closedAt   uint64  // the revision of the configuration when it began to close the name, or found it being closed
 	refuseBy   Instant // see refuseGrace

@@ -37,8 +37,9 @@ func (c *check) note(e *entry.Entry) {
 	c.log = append(c.log, logged{e.Revision, e.Key, e.Time})
 }
 
-// compare reports whether the log has an entry, or another one of its revision. It may have neither: the
-// view skips what is overwritten before a reading comes to it, and a replica that is behind may deliver that.
+// compare reports whether the log has an entry, or another entry with its revision. The log may have neither:
+// the view skips entries that are overwritten before a reading comes to them, and a replica that is behind may
+// deliver such an entry.
 func (c *check) compare(e *entry.Entry) (same, other bool) {
 	i, found := slices.BinarySearchFunc(c.log, e.Revision, func(s logged, r uint64) int { return cmp.Compare(s.revision, r) })
 	same = found && c.log[i].key == e.Key && c.log[i].at.Equal(e.Time)
@@ -49,7 +50,7 @@ func (c *check) compare(e *entry.Entry) (same, other bool) {
 // deliver.
 func (f *keeper) beginCheck() (from uint64) {
 	c := &f.check
-	if f.mode == live { // otherwise the check before has not ended, and nothing that it began with is compared
+	if f.mode == live { // otherwise an earlier check has not ended, and this one begins at the same revision
 		c.from = f.presence.revision
 	}
 	f.mode, f.view().Live = catching, false

@@ -140,8 +140,8 @@ func (p *pools) noteSlot(e *entry.Entry, settled, loads bool) {
 	p.noteRequested(e)
 }
 
-// grant answers the borrow with its lease. It returns false if it is too late to, or if no caller
-// waits since before the claim.
+// grant answers the borrow with its lease. It returns false if it is too late for an answer, or if no
+// caller has waited since before the claim.
 func (b *borrow) grant(s *rules.Slot) bool {
 	if !b.isWaitedForSince(b.claim.write.sentAt()) {
 		return false

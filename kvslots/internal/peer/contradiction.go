@@ -90,8 +90,8 @@ func (f *keeper) judgeRead(e *entry.Entry) string {
 
 // contradicts reports whether an entry overwrote an earlier revision of its key than
 // the view holds. The compare-and-swap makes that impossible in the stream that the
-// view was built from. An entry names 0 if a marker has expired before, and the
-// server's own markers name nothing.
+// view was built from. Previous is 0 in an entry written after a marker
+// has expired, and in the server's own markers.
 func (f *keeper) contradicts(e *entry.Entry) bool {
 	latest, taken := f.view().Latest(e.Key)
 	return e.Previous < latest && (e.Previous != 0 || taken && !e.Marker && e.Corrupt == nil)

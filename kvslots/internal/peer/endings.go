@@ -7,7 +7,7 @@ const maxEndings = 4096
 // endings remembers why the last leases have ended that their holders have not returned.
 type endings struct {
 	causes map[entry.Hash]entry.Cause
-	leases []entry.Hash // a ring
+	leases []entry.Hash // a ring buffer
 	next   int          // the oldest of leases, once it is full
 }
 

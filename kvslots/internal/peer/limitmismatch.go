@@ -2,7 +2,7 @@ package peer
 
 import "github.com/kvslots/kvslots/kvslots/internal/rules"
 
-// reviewTerms decides about a borrow whose name is open under other terms, in an
+// reviewTerms decides about a borrow whose name is open under other terms, in a
 // live view as new as the borrow. It closes an idle name once: it tries again only
 // while the configuration is unchanged, since the closing may not have been written.
 func (n *names) reviewTerms(b *borrow, pool *rules.Pool) {

@@ -9,7 +9,7 @@ import (
 
 const (
 	// witnessTime is how long a peer that has loaded its view waits for a sign of
-	// life of another peer, before it ends leases by the leader's clock.
+	// life from another peer, before it ends leases by the leader's clock.
 	witnessTime = presenceRefresh + time.Second
 
 	// skew is how much later leases end that were loaded from a replicated stream:
@@ -86,7 +86,7 @@ func (f *keeper) keepEnds() {
 	}
 }
 
-// heardOther handles a sign of life of another peer. If this peer has just loaded its
+// heardOther handles a sign of life from another peer. If this peer has just loaded its
 // view, it restarts the ttl of the loaded leases: the leader's clock may have been stepped
 // since they were written, and the other peer knows better when they end.
 func (f *keeper) heardOther(e *entry.Entry) {

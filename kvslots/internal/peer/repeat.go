@@ -129,7 +129,7 @@ func (b *borrow) resumed(w *write, lease entry.Hash, untold bool, left time.Dura
 }
 
 // grantResumed answers with the slot that the borrow has written. An Await of a slot of which no caller was told
-// is the first call to be told of it. grantResumed returns false if it is too late to.
+// is the first call to be told of it. grantResumed returns false if it is too late for an answer.
 func (b *borrow) grantResumed(s *rules.Slot, untold bool, left time.Duration, sent Instant) bool {
 	g, ok := b.p.grantAgain(s, left, sent)
 	if b.awaits && untold {

@@ -74,8 +74,8 @@ func (s *Slot) Told() bool { return s.Value.Known || len(s.answers()) > 0 }
 // Tells reports whether an answer is one of those that may have told a caller.
 func (s *Slot) Tells(answer uint64) bool { return slices.Contains(s.answers(), answer) }
 
-// Ended reports whether the lease's ttl is over. The other peers end a lease Slack later, but none
-// grants it any more to a session that has not been told of it.
+// Ended reports whether the lease's ttl is over. The other peers end a lease Slack later, but no
+// peer then grants it to a session that has not been told of it.
 func (s *Slot) Ended(now Instant) bool {
 	untold := s.Value.Unseen && !s.Told()
 	return now >= s.Ends || untold && now.Sub(s.Granted) >= s.Value.TTL.Duration()

@@ -255,7 +255,7 @@ func (s *blocks) flushBlock(b *block) error {
 
 // drop removes the links of blocks that the server has removed, if an earlier call, or this
 // one, found them superfluous the given time ago. It must be called after a flush, which made
-// the records durable that supersede theirs.
+// durable the records that supersede those of the blocks.
 func (s *blocks) drop(after time.Duration) error {
 	now := time.Now()
 	var gone []link

@@ -76,7 +76,7 @@ func (d *Dir) readFromDisk() error {
 	return os.Remove(failed)
 }
 
-// NoteFailure makes the next Recover drop the kernel's cache. The file that it writes need not
+// NoteFailure makes the next Recover drop the kernel's cache. The file that NoteFailure writes need not
 // reach the disk: a power cut empties the cache anyway.
 func (d *Dir) NoteFailure() {
 	_ = os.WriteFile(filepath.Join(d.path, failedFile), nil, 0o600)

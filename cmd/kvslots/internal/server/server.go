@@ -183,8 +183,8 @@ func (s *server) pageURL() string {
 	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(at.Port)) + "/"
 }
 
-// serve serves HTTP and TCP until stop ends, then drains until hurry ends. Without one of its listeners the
-// gateway gets no more requests, and ends.
+// serve serves HTTP and TCP until stop ends, then drains until hurry ends. If one of the
+// listeners fails, serve ends at once with its error.
 func (s *server) serve(stop, hurry context.Context, gw *gateway.Gateway) error {
 	failed := make(chan error, 2)
 	var running sync.WaitGroup

@@ -24,7 +24,7 @@ func (s *server) httpConfig() gateway.Config {
 	return c
 }
 
-// newGateway returns the gateway of the store. finishers end before it.
+// newGateway returns the gateway of the store. Its Drain finishes the finishers.
 func (s *server) newGateway(finishers []gateway.Finisher) *gateway.Gateway {
 	c := s.httpConfig()
 	c.Store, c.Sync, c.DrainWait = s.store, s.nats.sync, s.settings.DrainWait

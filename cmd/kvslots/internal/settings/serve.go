@@ -17,8 +17,8 @@ import (
 
 const replicasFlag = "replicas"
 
-// Serve has the settings of serve. Its fields of other packages' configurations have what flags say
-// and no other setting changes; see their methods for the rest.
+// Serve has the settings of serve. Of the configurations of other packages, the fields here have
+// the values of single flags; the methods in serve_configs.go add what several flags decide together.
 type Serve struct {
 	HTTPAddr, TCPAddr, DebugAddr string // "" without
 	UI                           string // "read", "admin" or "off": the page for browsers

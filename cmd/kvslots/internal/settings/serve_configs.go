@@ -12,7 +12,7 @@ import (
 	"github.com/kvslots/kvslots/natsembed"
 )
 
-// The configurations of the parts of a gateway, as far as flags say.
+// The methods below return the configurations of a gateway's parts, with the values of the flags.
 
 func (s *Serve) HTTP() gateway.Config {
 	c := s.http

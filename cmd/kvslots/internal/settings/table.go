@@ -28,8 +28,8 @@ type mark struct {
 }
 
 var (
-	secret     = mark{rule: "secret"}                        // the value is one
-	secretFile = mark{rule: "secret_file"}                   // the value is the name of a file with one
+	secret     = mark{rule: "secret"}                        // the value is a secret
+	secretFile = mark{rule: "secret_file"}                   // the value is the name of a file with a secret
 	embedded   = mark{rule: "embedded", texts: []string{""}} // only the embedded NATS server has it
 )
 

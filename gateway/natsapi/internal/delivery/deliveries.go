@@ -29,8 +29,8 @@ const deathNotice = 3 * time.Millisecond
 // Answers that are sent while a marker is pending share the next marker.
 //
 // With Config.Listened another client may receive the answer, too, and could send such a
-// status to its reply subject. The answer then has none: it is sent only if a client is
-// subscribed to its subject just before.
+// status to its reply subject. The answer then has no reply subject: it is sent only if a
+// client is subscribed to its own subject just before.
 type deliveries struct {
 	nc       *nats.Conn
 	inbox    string // ends in a dot

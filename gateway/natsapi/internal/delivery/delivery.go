@@ -68,8 +68,8 @@ func (s *Sender) Close() {
 // without one gets no answer, and may.
 func (s *Sender) MayAnswer(reply string) bool { return s.replies.mayGoTo(reply) }
 
-// Grant publishes the grant of a request that arrived at some time, has waited in line or not,
-// and whose client confirms or not. It blocks until the outcome is known, or until ctx ends:
+// Grant publishes the grant of a request. queued reports whether the request has waited in line,
+// confirms whether its client will confirm the grant. Grant blocks until the outcome is known, or until ctx ends:
 // for a round trip to the server, for some milliseconds after a wait, or for up to
 // confirmTimeout.
 //

@@ -2,8 +2,7 @@ package rules
 
 import "time"
 
-// ExpiryMemory is how long the leases of a pool are remembered that expired, by a clock whose
-// hand moves every twelfth of it.
+// ExpiryMemory is for how long a pool's expired leases are counted, to the nearest twelfth.
 const ExpiryMemory = time.Hour
 
 // expiries counts a pool's leases that expired, by when they did.

@@ -123,6 +123,8 @@ func (l fixedLease) Left() time.Duration { return l.ends - clock.Now() }
 
 func (fixedLease) Done() <-chan struct{} { return nil }
 
+func (fixedLease) Err() error { return nil }
+
 func (fixedLease) Trouble() error { return nil }
 
 // Return releases the slot. Since Release ignores the end of ctx, Return then closes the

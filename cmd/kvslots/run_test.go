@@ -230,16 +230,16 @@ func throughWire(t *testing.T, natsURL string) (through string, cut func()) {
 func TestRunCommandLosesItsLease(t *testing.T) {
 	t.Parallel() // waits for seconds
 	overTransports(t, func(t *testing.T, p *program, transport []string) {
-		for _, end := range []func(lease string){
-			func(lease string) { p.want(t, "POST", "/l/"+pool+"/return", `{"lease":"`+lease+`"}`, 200, "true") },
-			func(string) { p.want(t, "DELETE", "/l/"+pool, "", 200, "") },
+		for why, end := range map[string]func(lease string){
+			"lease not held": func(lease string) { p.want(t, "POST", "/l/"+pool+"/return", `{"lease":"`+lease+`"}`, 200, "true") },
+			"no such pool":   func(string) { p.want(t, "DELETE", "/l/"+pool, "", 200, "") },
 		} {
 			p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 			out, code := start(t, shell(transport, `echo runs $KVSLOTS_LEASE.; exec sleep 60`, "--ttl", "3s")...)
 			lease := regexp.MustCompile(`runs (\S+)\.`)
 			waitFor(t, func() bool { return lease.MatchString(out.String()) })
 			end(lease.FindStringSubmatch(out.String())[1])
-			if got := <-code; got != exitLost || !strings.HasSuffix(out.String(), "kvslots: the lease is lost; ending the command\n") {
+			if got := <-code; got != exitLost || !strings.HasSuffix(out.String(), "kvslots: the lease is lost: "+why+"; ending the command\n") {
 				t.Errorf("exit code %d:\n%s", got, out)
 			}
 		}

@@ -27,8 +27,6 @@ type several struct {
 	lose   context.CancelCauseFunc
 }
 
-var errOneLost = errors.New("one of several is lost")
-
 // newSeveral returns the holding of one member, or of several. It returns nil if two are the same.
 func newSeveral(given []member) holding {
 	if len(given) == 1 {
@@ -79,7 +77,7 @@ func (s *several) borrowAll(ctx context.Context) error {
 		go func(lose context.CancelCauseFunc, kept context.Context) {
 			select {
 			case <-lease.Done():
-				lose(errOneLost)
+				lose(lease.Err())
 			case <-kept.Done():
 			}
 		}(s.lose, s.kept)
@@ -102,6 +100,7 @@ func (s *several) earliest() underlease.Lease {
 
 func (s *several) TTL() time.Duration    { return s.earliest().TTL() }
 func (s *several) Left() time.Duration   { return s.earliest().Left() }
+func (s *several) Err() error            { return context.Cause(s.kept) }
 func (s *several) Trouble() error        { return s.earliest().Trouble() }
 func (s *several) Done() <-chan struct{} { return s.kept.Done() }
 

@@ -22,6 +22,7 @@ type Lease interface {
 	TTL() time.Duration    // of the grant, or of the last renewal
 	Left() time.Duration   // until its end, at least, by package clock
 	Done() <-chan struct{} // closed when it has ended, as far as is known; nil if that is not known
+	Err() error            // why it has ended, as far as is known
 	Trouble() error        // of the last renewal; errors.ErrUnsupported if the server cannot renew leases
 }
 

@@ -21,6 +21,8 @@ func (l fakeLease) Left() time.Duration { return l.ends - clock.Now() }
 
 func (l fakeLease) Done() <-chan struct{} { return l.done }
 
+func (l fakeLease) Err() error { return l.trouble }
+
 func (l fakeLease) Trouble() error { return l.trouble }
 
 func TestFresh(t *testing.T) {

@@ -3,6 +3,7 @@ package underlease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -60,7 +61,7 @@ func (s *supervision) act(now time.Duration) {
 		s.end(now, "the lease is about to end"+s.whyNotRenewed())
 		s.act(now) // after a suspension SIGKILL may be due as well
 	case isClosed(s.lease.Done()):
-		s.end(now, "the lease is lost")
+		s.end(now, fmt.Sprintf("the lease is lost: %v", s.lease.Err()))
 	case !s.noRenewal && errors.Is(s.lease.Trouble(), errors.ErrUnsupported):
 		s.noRenewal = true
 		s.Printf("the gateway cannot renew leases; the command has to end before its lease does")

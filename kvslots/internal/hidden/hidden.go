@@ -1,6 +1,6 @@
 // Package hidden keeps ids out of stack dumps. The ids of pools and leases are secrets,
 // and a dump prints the arguments of each function on a stack, arrays by value. A
-// function that blocks moves the ids among its arguments elsewhere first. The program keeps
+// function that blocks first moves ids out of its arguments. The program keeps
 // them out of its own dumps; this is for programs that embed a Store (TestDumpOfStore).
 package hidden
 

@@ -2,7 +2,7 @@ package rules
 
 import "time"
 
-// ExpiryMemory is for how long a pool's expired leases are counted, to the nearest twelfth.
+// ExpiryMemory is for how long a pool's expired leases are counted, less a twelfth at most.
 const ExpiryMemory = time.Hour
 
 // expiries counts a pool's leases that expired, by when they did.

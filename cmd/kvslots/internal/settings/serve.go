@@ -18,7 +18,7 @@ import (
 const replicasFlag = "replicas"
 
 // Serve has the settings of serve. Of the configurations of other packages, the fields here have
-// the values of single flags; the methods in serve_configs.go add what several flags decide together.
+// the values of single flags; the methods in serve_configs.go add the rest.
 type Serve struct {
 	HTTPAddr, TCPAddr, DebugAddr string // "" without
 	UI                           string // "read", "admin" or "off": the page for browsers

@@ -218,7 +218,7 @@ func (x *Watcher) startOver(revision uint64) { x.over, x.id = true, revision }
 // long it cannot reach it, and begins again.
 func (x *Watcher) catchUp(ctx context.Context) error {
 	for {
-		_, err := x.store.bucket.Do(ctx, peer.Inspect{})
+		_, err := x.store.bucket.Do(ctx, peer.ReadPool{})
 		if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 			return err
 		}

@@ -70,19 +70,18 @@ func (s *Store) SetLimit(ctx context.Context, pool PoolRef, limit int, opts ...O
 	if err := Semaphore("any", limit).Check(true); err != nil {
 		return State{}, err
 	}
-	a, err := s.bucket.Do(ctx, peer.SetLimit{Pool: pool.hash, Limit: limit, By: o.Operator})
-	return State(a.State), err
+	return s.state(ctx, peer.SetLimit{Pool: pool.hash, Limit: limit, By: o.Operator})
 }
 
 func (s *Store) setOut(ctx context.Context, r peer.SetOut) (State, error) {
 	if r.Position < WholePool {
 		return State{}, &RangeError{"position", "0 or more, and less than the pool's count"}
 	}
-	a, err := s.bucket.Do(ctx, r)
+	state, err := s.state(ctx, r)
 	if errors.Is(err, peer.ErrMaxOut) {
 		err = &RangeError{"reason", fmt.Sprintf("shorter: what is out of service in a pool takes at most %d KiB", entry.MaxOut>>10)}
 	}
-	return State(a.State), err
+	return state, err
 }
 
 // Evict ends the lease of a position if the lease has this fence, which the caller has read, so that the

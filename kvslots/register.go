@@ -48,8 +48,16 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int, opts ..
 		Title: o.Name,
 	}
 	hidden.Clear(&pool)
-	a, err := s.bucket.Do(ctx, request)
-	return State(a.State), err
+	return s.state(ctx, request)
+}
+
+// state returns the state that a request is answered with.
+func (s *Store) state(ctx context.Context, r peer.Request) (State, error) {
+	a, err := s.bucket.Do(ctx, r)
+	if err != nil {
+		return State{}, err
+	}
+	return State(a.Detail.State), nil
 }
 
 // Inspect returns the state of a pool, as it was at an instant between the call
@@ -57,10 +65,9 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int, opts ..
 //
 // The errors are ErrNoPool, ErrUnavailable, ErrClosed and context.Cause(ctx).
 func (s *Store) Inspect(ctx context.Context, pool uuid.UUID) (State, error) {
-	request := peer.Inspect{Pool: poolHash(pool)}
+	request := peer.ReadPool{Pool: poolHash(pool)}
 	hidden.Clear(&pool)
-	a, err := s.bucket.Do(ctx, request)
-	return State(a.State), err
+	return s.state(ctx, request)
 }
 
 // Delete deletes a pool and ends all its leases; waiting borrowers get ErrNoPool.

@@ -38,11 +38,14 @@ func registers(t *testing.T, b *Bucket, pool string) {
 // count returns the count of a pool as a bucket shows it, or 0.
 func count(t *testing.T, b *Bucket, pool string) int {
 	t.Helper()
-	a, err := b.Do(t.Context(), peer.Inspect{Pool: entry.HashOf("pool", pool)})
-	if err != nil && !errors.Is(err, peer.ErrNoPool) && !errors.Is(err, peer.ErrUnavailable) {
+	a, err := b.Do(t.Context(), peer.ReadPool{Pool: entry.HashOf("pool", pool)})
+	switch {
+	case err == nil:
+		return a.Detail.State.Count
+	case !errors.Is(err, peer.ErrNoPool) && !errors.Is(err, peer.ErrUnavailable):
 		t.Fatal(err)
 	}
-	return a.State.Count
+	return 0
 }
 
 // live waits until a bucket is ready.

@@ -45,8 +45,6 @@ func (p *Peer) serve(request Request, c *call) {
 	case Ping:
 		p.sessions.use(c, r.Session)
 		p.sessions.ping(c, r)
-	case Inspect:
-		p.inspect(c, r)
 	case ReadStats:
 		p.look.readStats(c, r)
 	case ReadPools:

@@ -65,7 +65,7 @@ func TestOthersClaimInCatchUpIsWaitedFor(t *testing.T) {
 			if a := h.must(h.borrow(pool, 0)); a.Grant.Position != 1 {
 				t.Errorf("granted position %d, want 1", a.Grant.Position)
 			}
-			refused, state := h.begin(h.borrow(pool, 0)), h.begin(peer.Inspect{Pool: pool})
+			refused, state := h.begin(h.borrow(pool, 0)), h.begin(peer.ReadPool{Pool: pool})
 			h.pass(950 * time.Millisecond)
 			h.wantNoAnswer(t, refused)
 			h.wantNoAnswer(t, state)
@@ -78,10 +78,30 @@ func TestOthersClaimInCatchUpIsWaitedFor(t *testing.T) {
 			} else {
 				h.wantError(refused, peer.ErrNoSlot)
 			}
-			if a := h.granted(state); a.State.InUse != 2 {
-				t.Errorf("%+v, want 2 in use", a.State)
+			if a := h.granted(state); a.Detail.State.InUse != 2 {
+				t.Errorf("%+v, want 2 in use", a.Detail.State)
 			}
 		})
+	}
+}
+
+// A pool is deleted while a registration that changes nothing waits for a claim in doubt: it is
+// answered with the count that it has asked for.
+func TestDeletedWhileARegistrationWaitsForAClaim(t *testing.T) {
+	h := newHarness(t)
+	pool := h.newPool(2)
+	h.rewriteConfig(pool) // skipped
+	h.otherClaim(pool, 0)
+	h.rewriteConfig(pool)
+	h.fed(h.storeBarrier())
+	h.wantLive()
+	call := h.begin(peer.Register{Pool: pool, Count: 2})
+	h.settle()
+	h.wantNoAnswer(t, call)
+	h.fed(h.deleteUnseen(pool))
+	h.pass(100 * time.Millisecond)
+	if a := h.granted(call); a.Detail.State != (peer.State{Count: 2}) {
+		t.Errorf("answered %+v", a.Detail)
 	}
 }
 
@@ -138,7 +158,7 @@ func TestNothingIsDecidedDuringCatchUp(t *testing.T) {
 	calls := []uint64{
 		sent,
 		h.begin(peer.Renew{Held: giveBack(held).Held, TTL: time.Hour}), h.begin(h.borrow(pool, 0)),
-		h.begin(giveBack(held)), h.begin(peer.Inspect{Pool: pool}), h.begin(peer.Register{Pool: pool, Count: 2}),
+		h.begin(giveBack(held)), h.begin(peer.ReadPool{Pool: pool}), h.begin(peer.Register{Pool: pool, Count: 2}),
 	}
 	for range 40 {
 		h.pass(100 * time.Millisecond)

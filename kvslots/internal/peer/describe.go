@@ -9,12 +9,10 @@ import (
 // idleTime is the time after which an idle name is closed.
 const idleTime = time.Minute
 
-func stateOf(p *rules.Pool) State { return State{p.Size(), p.InUse(), p.Waiting(), p.Out()} }
-
 func statsOf(p *rules.Pool, now Instant) PoolStats {
 	return PoolStats{
-		Pool: p.ID, Title: p.Config.Title, Terms: p.Terms(), State: stateOf(p), OldestWait: oldestWait(p, now),
-		Expired: p.Expired(now), Out: p.Config.Out,
+		Pool: p.ID, Title: p.Config.Title, Terms: p.Terms(), State: State{p.Size(), p.InUse(), p.Waiting(), p.Out()},
+		OldestWait: oldestWait(p, now), Expired: p.Expired(now), Out: p.Config.Out,
 	}
 }
 

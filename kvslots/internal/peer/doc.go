@@ -63,7 +63,7 @@
 //     it knows that there is a viewKeeper.
 //   - The keeper of the view: feed.go, loading.go, catchup.go, catchup_check.go, contradiction.go; presence.go
 //     and confirmation.go. It calls the rooms above it by the interface host.
-//   - Leases that were granted: told.go, held.go, return.go, renew.go, expiry.go, evict.go, owned.go, inspect.go,
+//   - Leases that were granted: told.go, held.go, return.go, renew.go, expiry.go, evict.go, owned.go, certain.go,
 //     describe.go.
 //   - The registry, which writes configurations for callers: register.go, delete.go, outofservice.go.
 //   - Borrows: pool.go, borrow.go, wish.go, borrow_phase.go, share.go, caller.go, claiming.go, ticket.go,

@@ -41,7 +41,6 @@ type Answer struct {
 	Grant   Grant
 	Queued  bool     // Enqueue: the session has a ticket in the line
 	Refusal *Refusal // with ErrNoSlot and ErrLimitMismatch of what asks for a slot
-	State   State
 	Stats   *Stats
 	Detail  *PoolDetail
 	Ended   error // Follow: why what it follows has ended

@@ -68,7 +68,7 @@ func TestUseOfPoolBeingClosed(t *testing.T) {
 		"same registration": peer.Register{Pool: pool, Count: 3},
 	} {
 		closed := h.closePool(pool)
-		if state := h.must(peer.Inspect{Pool: pool}).State; state != (peer.State{Count: 3}) {
+		if state := h.must(peer.ReadPool{Pool: pool}).Detail.State; state != (peer.State{Count: 3}) {
 			t.Errorf("%s: %+v", name, state)
 		}
 		h.must(use)
@@ -130,8 +130,8 @@ func (h *harness) wantPools(t *testing.T, want int) {
 func (h *harness) wantGone(t *testing.T, pools ...entry.Hash) {
 	t.Helper()
 	for i, pool := range pools {
-		if a := h.answers[h.begin(peer.Inspect{Pool: pool})]; !errors.Is(a.Err, peer.ErrNoPool) {
-			t.Errorf("pool %d is registered: %+v, %v", i, a.State, a.Err)
+		if a := h.answers[h.begin(peer.ReadPool{Pool: pool})]; !errors.Is(a.Err, peer.ErrNoPool) {
+			t.Errorf("pool %d is registered: %+v, %v", i, a.Detail, a.Err)
 		}
 	}
 }

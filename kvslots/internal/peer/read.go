@@ -11,16 +11,19 @@ func (p *look) readPool(c *call, r ReadPool) {
 func (r *ReadPool) read(pool *rules.Pool, now Instant) *PoolDetail {
 	d := &PoolDetail{PoolStats: statsOf(pool, now)}
 	for s := range pool.Slots {
-		switch {
-		case !s.Live() || s.Position < r.From:
-		case len(d.Holders) < r.MaxHolders:
-			d.Holders = append(d.Holders, holderOf(s, now))
-		default:
-			d.MoreHolders = true
+		if !s.Live() || s.Position < r.From {
+			continue
 		}
+		if d.MoreHolders = len(d.Holders) >= r.MaxHolders; d.MoreHolders {
+			break
+		}
+		d.Holders = append(d.Holders, holderOf(s, now))
 	}
 	for place, t := range pool.Line {
-		if place > r.After && len(d.Waiters) < r.MaxWaiters {
+		if len(d.Waiters) >= r.MaxWaiters {
+			break
+		}
+		if place > r.After {
 			d.Waiters = append(d.Waiters, waiterOf(t, place, now))
 		}
 	}

@@ -124,7 +124,7 @@ func TestLateAcknowledgementOfLostWrite(t *testing.T) {
 	h.loseStream()
 	h.ack(claim.ID, peer.Written, h.last+9)
 	h.load(pool)
-	h.must(peer.Inspect{Pool: pool})
+	h.must(peer.ReadPool{Pool: pool})
 	if err := h.p.Status(h.now); err != nil {
 		t.Error(err)
 	}

@@ -31,7 +31,7 @@ func (p *registry) register(c *call, r Register) {
 		case r.reuses(pool):
 			c.answer(Answer{Err: ErrKeyReused})
 		case pool.Exists():
-			p.answerState(c, r.Pool, Answer{})
+			p.answerState(c, r.Pool, r.gone())
 		case err != nil:
 			c.answer(Answer{Err: err})
 		default:
@@ -55,12 +55,27 @@ func (r Register) write(p *registry, c *call) {
 		value.Generation, value.Origin = p.randomNumber(), r.Origin
 	}
 	w := p.putFor(c, p.config(r.Pool, value), func(*write) {
-		gone := Answer{State: State{Count: r.Count}} // deleted since: answer as for a pool without leases
-		p.answerState(c, r.Pool, gone)
+		p.answerState(c, r.Pool, r.gone())
 	}, func() { p.register(c, r) })
 	if opens {
 		w.charge(r.limits(p))
 	}
+}
+
+// gone is the answer if the pool was deleted since: as for a pool without leases.
+func (r Register) gone() Answer {
+	return Answer{Detail: &PoolDetail{PoolStats: PoolStats{State: State{Count: r.Count}}}}
+}
+
+// answerState answers with what ReadPool reads of a pool without its lists, or with gone if the
+// pool does not exist.
+func (p *registry) answerState(c *call, id entry.Hash, gone Answer) {
+	p.whenCertain(c, id, func(pool *rules.Pool) {
+		if pool.Exists() {
+			gone = Answer{Detail: &PoolDetail{PoolStats: statsOf(pool, p.now())}}
+		}
+		c.answer(gone)
+	})
 }
 
 // maxRequests is how many registrations with a request key a pool remembers, so that a repeat of

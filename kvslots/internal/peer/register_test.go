@@ -26,8 +26,8 @@ func TestRegisterAtCapInLateView(t *testing.T) {
 	h.feed(registered)
 	h.settle()
 	h.granted(call)
-	if a := h.must(peer.Register{Pool: second, Count: 2}); a.State.Count != 2 {
-		t.Errorf("the count of a registered pool is %d after its change", a.State.Count)
+	if a := h.must(peer.Register{Pool: second, Count: 2}); a.Detail.State.Count != 2 {
+		t.Errorf("the count of a registered pool is %d after its change", a.Detail.State.Count)
 	}
 	if a, answered := h.answers[h.begin(peer.Register{Pool: third, Count: 1})]; !answered || !errors.Is(a.Err, peer.ErrMaxPools) {
 		t.Errorf("beyond the cap: answered %t, %v", answered, a.Err)
@@ -53,7 +53,7 @@ func (h *harness) deleteUnseen(pool entry.Hash) entry.Entry {
 func (h *harness) wantNoAnswer(t *testing.T, call uint64) {
 	t.Helper()
 	if a, answered := h.answers[call]; answered {
-		t.Fatalf("answered %+v, %v in a late view", a.State, a.Err)
+		t.Fatalf("answered %+v, %v in a late view", a.Detail, a.Err)
 	}
 }
 

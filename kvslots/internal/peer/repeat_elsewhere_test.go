@@ -148,7 +148,7 @@ func TestRepeatOfARegistrationDoesNotUndoALaterOne(t *testing.T) {
 		}
 		h.must(first)
 		h.must(later)
-		if s := h.must(first).State; s.Count != 5 {
+		if s := h.must(first).Detail.State; s.Count != 5 {
 			t.Errorf("the repeat is answered with count %d", s.Count)
 		}
 		if s := h.inspect(first.Pool); s.Count != 5 {

@@ -34,7 +34,9 @@ func (h *harness) repeat(b peer.Borrow) peer.Borrow {
 	return b
 }
 
-func (h *harness) inspect(pool entry.Hash) peer.State { return h.must(peer.Inspect{Pool: pool}).State }
+func (h *harness) inspect(pool entry.Hash) peer.State {
+	return h.must(peer.ReadPool{Pool: pool}).Detail.State
+}
 
 func TestRepeatIsAnsweredWithTheLease(t *testing.T) {
 	h, b := newKeyed(t)
@@ -65,7 +67,7 @@ func TestRepeatDoesNotShortenTheLease(t *testing.T) {
 	}
 	for h.now < ends-peer.Instant(time.Millisecond) {
 		h.pass(100 * time.Microsecond)
-		if h.p.Do(peer.Inspect{Pool: b.Pool}, h.now); h.stands[slotKey(b.Pool, 0)] == 0 {
+		if h.p.Do(peer.ReadPool{Pool: b.Pool}, h.now); h.stands[slotKey(b.Pool, 0)] == 0 {
 			t.Fatalf("purged %v early", ends.Sub(h.now))
 		}
 	}

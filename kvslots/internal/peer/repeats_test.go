@@ -200,19 +200,19 @@ func (r *repeats) outcome() string {
 			answer = errorName(a.Err) + "; "
 		}
 	}
-	id := r.a.begin(peer.Inspect{Pool: r.key.Pool})
+	id := r.a.begin(peer.ReadPool{Pool: r.key.Pool})
 	a := r.a.answers[id]
 	if errors.Is(a.Err, peer.ErrNoPool) {
 		return answer + "no pool"
 	}
 	use := "free"
-	if a.State.InUse > 0 {
+	if a.Detail.State.InUse > 0 {
 		use = "lent"
 		if h := r.leaseAt(r.a); h.Lease == r.lent.Lease {
 			use = "other"
 		}
 	}
-	return fmt.Sprintf("%s%s, line %d", answer, use, a.State.Waiting)
+	return fmt.Sprintf("%s%s, line %d", answer, use, a.Detail.State.Waiting)
 }
 
 func errorName(err error) string {

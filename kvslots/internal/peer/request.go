@@ -121,7 +121,7 @@ type ReleaseOwned struct {
 }
 
 // Register registers a pool of Count slots, 0 … entry.MaxCount, or changes its
-// count. Answer.State, as inspected after the write; ErrMaxPools, ErrMaxTombstones,
+// count. Answer.Detail without lists, as read after the write; ErrMaxPools, ErrMaxTombstones,
 // ErrUnavailable.
 type Register struct {
 	Pool   entry.Hash
@@ -135,9 +135,6 @@ type Register struct {
 	// Title is the pool's title from now on; nil: it keeps the one that it has.
 	Title *string
 }
-
-// Inspect reads a pool's state. Answer.State; ErrNoPool, ErrUnavailable.
-type Inspect struct{ Pool entry.Hash }
 
 // Delete deletes a pool. ErrUnavailable.
 type Delete struct{ Pool entry.Hash }
@@ -223,7 +220,7 @@ type Evict struct {
 
 // SetOut takes a position out of service, or puts it back. The pool keeps its count, and the
 // lease of the position goes on. With WholePool and a Name it opens a name that is not in use.
-// Answer.State; ErrNoPool, ErrNoPosition, ErrMaxLocks,
+// Answer.Detail without lists; ErrNoPool, ErrNoPosition, ErrMaxLocks,
 // ErrMaxLocksPerOrigin, ErrUnavailable.
 type SetOut struct {
 	Pool   entry.Hash
@@ -235,7 +232,7 @@ type SetOut struct {
 }
 
 // SetLimit sets the limit of a semaphore in use, 1 … entry.MaxLimit, for its leases and its line too.
-// Answer.State; ErrNoPool, ErrLimitMismatch (it is no semaphore), ErrUnavailable.
+// Answer.Detail without lists; ErrNoPool, ErrLimitMismatch (it is no semaphore), ErrUnavailable.
 type SetLimit struct {
 	Pool  entry.Hash
 	Limit int

@@ -22,7 +22,7 @@ var rooms = map[string]struct{ files, uses string }{
 	"kernel":   {"kernel call queue lists", "contract"},
 	"post":     {"post write writequeue underway message discard barrier caps", "contract kernel"},
 	"keeper":   {"feed loading catchup catchup_check contradiction presence confirmation", "contract kernel post"},
-	"leases":   {"told held endings return renew expiry inspect evict owned describe", "contract kernel post keeper"},
+	"leases":   {"told held endings return renew expiry certain evict owned describe", "contract kernel post keeper"},
 	"registry": {"register delete outofservice", "contract kernel post keeper leases"},
 	"lend":     {"pool borrow wish borrow_phase share caller claiming ticket repeat restart names limitmismatch idlepools enqueue await", "contract kernel post keeper leases"},
 	"sessions": {"session session_end", "contract kernel post keeper leases"},

@@ -107,7 +107,7 @@ func TestRefusalDoesNotSettleWrite(t *testing.T) {
 			h.fed(e)
 			h.ack(again.ID, peer.Conflict, e.Revision)
 			h.ack(first.ID, peer.Written, e.Revision)
-			if a := h.granted(call); a.State.Count != 2 {
+			if a := h.granted(call); a.Detail.State.Count != 2 {
 				t.Errorf("answered %+v", a)
 			}
 			h.pass(time.Second)

@@ -48,7 +48,7 @@ type facts struct {
 	certainLeases []*lease  // the pool's certainly live leases
 	ending        *ending   // Delete, ReleaseOwned: the leases that the call may end
 	promisedUntil Instant   // Renew, EndSession: until when the lease or session was promised
-	survey        *survey   // Inspect, ReadStats
+	survey        *survey   // see reads
 	marked        entry.Key // Await: the slot that was marked as seen during the call
 	mayBeIdle     bool      // the session may have ended before the call began
 	key           *requestKey
@@ -144,8 +144,6 @@ func targetOf(r peer.Request) target {
 	case peer.ReleaseOwned:
 		return target{pool: r.Pool}
 	case peer.Register:
-		return target{pool: r.Pool}
-	case peer.Inspect:
 		return target{pool: r.Pool}
 	case peer.Delete:
 		return target{pool: r.Pool}

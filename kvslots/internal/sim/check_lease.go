@@ -106,8 +106,6 @@ func (k *checker) beginLease(c *call) {
 			l.renewedUntil = never
 			l.told++
 		}
-	case peer.Inspect:
-		c.facts.certainLeases = k.certainLeases(c.facts.pool)
 	case peer.Delete:
 		k.beginEnding(c, &ending{})
 		c.facts.pool.adminCalls++

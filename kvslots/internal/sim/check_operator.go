@@ -76,17 +76,21 @@ func (k *checker) reconfigured(p *poolTruth, before, after *entry.Entry) {
 
 // poolRead checks the leases and the line of a pool that was read. answeredReading checks the rest.
 func (k *checker) poolRead(c *call) {
+	k.inspected(c)
 	if c.answer.Err != nil || k.mayReflectLoss(c) || k.losses.of(c) > c.start {
 		return
 	}
 	d := c.answer.Detail
+	if d.MoreHolders != (d.State.InUse > len(d.Holders)) {
+		k.wrong(c, fmt.Sprintf("it lists %d leases, and says that there are more: %t", len(d.Holders), d.MoreHolders))
+	}
 	for i, w := range d.Waiters {
 		if w.Place != i+1 {
 			k.wrong(c, fmt.Sprintf("the place of %+v is %d", w, i+1))
 		}
 	}
 	for _, l := range c.facts.certainLeases {
-		if !l.certainlyLive(c.end) {
+		if d.MoreHolders || !l.certainlyLive(c.end) {
 			continue
 		}
 		if !slices.ContainsFunc(d.Holders, func(h peer.HolderStats) bool {

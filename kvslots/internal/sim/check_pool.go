@@ -20,8 +20,6 @@ func (k *checker) answeredPool(c *call) {
 		}
 	}
 	switch r := c.request.(type) {
-	case peer.Inspect:
-		k.inspected(c)
 	case peer.Register:
 		k.administered(c)
 		pool := k.s.server.truth.pool(p.id)
@@ -122,7 +120,7 @@ func (k *checker) inspected(c *call) {
 	if c.answer.Err != nil || k.mayReflectLoss(c) {
 		return
 	}
-	a, w := c.answer.State, &c.window
+	a, w := c.answer.Detail.State, &c.window
 	least := 0
 	for _, l := range c.facts.certainLeases {
 		if l.certainlyLive(c.end) {

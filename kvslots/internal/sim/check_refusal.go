@@ -31,7 +31,7 @@ type poolState struct {
 // Await is refused when it has left the line, whatever the pool's state is.
 func needsStates(r peer.Request) bool {
 	switch r.(type) {
-	case peer.Borrow, peer.Acquire, peer.Enqueue, peer.Inspect, peer.ReadPool:
+	case peer.Borrow, peer.Acquire, peer.Enqueue, peer.ReadPool:
 		return true
 	}
 	return false
@@ -96,11 +96,9 @@ func (k *checker) checkStates(c *call) {
 		return
 	}
 	var right func(*poolState) bool
-	switch _, inspects := c.request.(peer.Inspect); {
+	switch {
 	case !needsStates(c.request):
 		return
-	case inspects && c.answer.Err == nil:
-		right = func(st *poolState) bool { return st.shows(c.answer.State, c.decided) }
 	case c.answer.Detail != nil && c.answer.Err == nil:
 		right = func(st *poolState) bool { return st.shows(c.answer.Detail.State, c.decided) }
 	case isAny(c.answer.Err, peer.ErrNoSlot):

@@ -27,7 +27,7 @@ type poolSurvey struct {
 
 func reads(r peer.Request) bool {
 	switch r.(type) {
-	case peer.Inspect, peer.ReadStats, peer.ReadPool, peer.ReadPools:
+	case peer.ReadStats, peer.ReadPool, peer.ReadPools:
 		return true
 	}
 	return false
@@ -135,13 +135,9 @@ func (k *checker) answeredReading(c *call) {
 	if c.answer.Err != nil || k.mayReflectLoss(c) || k.losses.of(c) > c.start {
 		return
 	}
-	switch c.request.(type) {
-	case peer.Inspect:
-		k.checkState(c, c.target.pool, c.answer.State)
-		return
-	case peer.ReadPool:
-		k.checkState(c, c.target.pool, c.answer.Detail.State)
-		for _, h := range c.answer.Detail.Holders {
+	if d := c.answer.Detail; d != nil {
+		k.checkState(c, c.target.pool, d.State)
+		for _, h := range d.Holders {
 			k.checkHolder(c, c.target.pool, &h)
 		}
 		return

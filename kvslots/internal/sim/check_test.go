@@ -124,7 +124,7 @@ func TestChecks(t *testing.T) {
 		}},
 		"no pool": {"registered all the time", func(x *checkerTest) {
 			x.config(1)
-			x.answer(peer.Inspect{Pool: x.pool}, peer.Answer{Err: peer.ErrNoPool})
+			x.answer(peer.ReadPool{Pool: x.pool}, peer.Answer{Err: peer.ErrNoPool})
 		}},
 		"no slot": {"free and unclaimed", func(x *checkerTest) {
 			x.config(2)
@@ -144,15 +144,15 @@ func TestChecks(t *testing.T) {
 		"inspected too few": {"at least 1 leases", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
-			x.answer(peer.Inspect{Pool: x.pool}, peer.Answer{State: peer.State{Count: 1}})
+			x.answer(peer.ReadPool{Pool: x.pool}, readOf(peer.State{Count: 1}))
 		}},
 		"inspected too many": {"at most 0 slots", func(x *checkerTest) {
 			x.config(1)
-			x.answer(peer.Inspect{Pool: x.pool}, peer.Answer{State: peer.State{Count: 1, InUse: 1}})
+			x.answer(peer.ReadPool{Pool: x.pool}, readOf(peer.State{Count: 1, InUse: 1}))
 		}},
 		"another count": {"another count", func(x *checkerTest) {
 			x.config(1)
-			x.answer(peer.Register{Pool: x.pool, Count: 2}, peer.Answer{State: peer.State{Count: 1}})
+			x.answer(peer.Register{Pool: x.pool, Count: 2}, readOf(peer.State{Count: 1}))
 		}},
 		"mismatch": {"no other terms", func(x *checkerTest) {
 			x.named(2)
@@ -239,7 +239,7 @@ func TestChecks(t *testing.T) {
 			x.borrow(a, 0)
 			x.answer(peer.Follow{Held: peer.Held{Pool: x.pool, Lease: a}}, peer.Answer{})
 		}},
-		"unanswered": {"has no answer", func(x *checkerTest) { x.ask(peer.Inspect{Pool: x.pool}); x.sleep(10 * time.Second) }},
+		"unanswered": {"has no answer", func(x *checkerTest) { x.ask(peer.ReadPool{Pool: x.pool}); x.sleep(10 * time.Second) }},
 		"stall": {"stall", func(x *checkerTest) {
 			x.config(1)
 			x.check.checkProgress()

@@ -88,6 +88,11 @@ func (x *checkerTest) ask(r peer.Request) *call {
 	return x.Simulation.ask("client", x.nodes[0], r, nil)
 }
 
+// readOf returns the answer with a state and no lists.
+func readOf(s peer.State) peer.Answer {
+	return peer.Answer{Detail: &peer.PoolDetail{PoolStats: peer.PoolStats{State: s}, MoreHolders: s.InUse > 0}}
+}
+
 func (x *checkerTest) sleep(d time.Duration) { x.runUntil(x.now.Add(d)) }
 
 func hashOf(n uint64) entry.Hash { return numberedHash(1, n) }

@@ -24,5 +24,5 @@ func (o *observer) draw() peer.Request {
 	case n < 6 || c.Pools == 0:
 		return peer.ReadStats{}
 	}
-	return peer.Inspect{Pool: poolID(o.rng.IntN(c.Pools))}
+	return peer.ReadPool{Pool: poolID(o.rng.IntN(c.Pools))}
 }

@@ -51,7 +51,7 @@ func (o *operator) betweenChanges() {
 	case o.chance(0.1):
 		o.ask(peer.ReadStats{}, func(*call) { o.think(o.betweenChanges) })
 	default:
-		o.ask(peer.Inspect{Pool: o.pool}, func(c *call) {
+		o.ask(peer.ReadPool{Pool: o.pool}, func(c *call) {
 			if isAny(c.answer.Err, peer.ErrNoPool) {
 				o.think(o.step) // the stream was purged
 				return
@@ -192,7 +192,7 @@ func (b *borrower) use() {
 		case n < 85:
 			b.renew()
 		case n < 90:
-			b.ask(peer.Inspect{Pool: b.pool}, func(*call) { b.use() })
+			b.ask(peer.ReadPool{Pool: b.pool}, func(*call) { b.use() })
 		default:
 			b.think(b.step) // let the lease expire
 		}

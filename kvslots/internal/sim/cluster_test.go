@@ -65,7 +65,7 @@ func TestRefusedWriteIsStoredLater(t *testing.T) {
 		if a.Err == nil {
 			want = 1
 		}
-		if state := s.must(1, peer.Inspect{Pool: pool}).State; state.InUse != want {
+		if state := s.must(1, peer.ReadPool{Pool: pool}).Detail.State; state.InUse != want {
 			t.Errorf("seed %d: %v, and then %+v\n%s", seed, a.Err, state, s.events())
 		}
 	}

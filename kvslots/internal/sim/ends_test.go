@@ -102,7 +102,7 @@ func TestLeaseOutlivesTicket(t *testing.T) {
 		over := s.fault()
 		s.nodes[1].kill()
 		s.nodes[1].start()
-		s.must(1, peer.Inspect{Pool: pool}) // its view is exact from then on
+		s.must(1, peer.ReadPool{Pool: pool}) // its view is exact from then on
 		generation := s.server.truth.pool(pool).config.Config.Generation
 		void := entry.SlotValue{Lease: s.newHash(), Claimer: s.newHash(), Ticket: 1, Generation: generation, TTL: entry.Span(time.Minute)}
 		m := entry.NewMessage(rules.SlotKey(pool, 1), void, 0, time.Minute+rules.Guard)

@@ -107,10 +107,10 @@ func TestFault11SlowAcknowledgements(t *testing.T) {
 			b := s.borrow(pool, time.Minute, 0)
 			g := s.must(i, b).Grant
 			s.want(i, s.borrow(pool, time.Minute, 0), peer.ErrNoSlot)
-			if state := s.must(i, peer.Inspect{Pool: pool}).State; state != (peer.State{Count: 1, InUse: 1}) {
+			if state := s.must(i, peer.ReadPool{Pool: pool}).Detail.State; state != (peer.State{Count: 1, InUse: 1}) {
 				t.Errorf("state %+v", state)
 			}
-			s.want(i, peer.Inspect{Pool: s.newHash()}, peer.ErrNoPool)
+			s.want(i, peer.ReadPool{Pool: s.newHash()}, peer.ErrNoPool)
 			s.want(i, peer.Ping{Session: s.newHash()}, peer.ErrSessionGone)
 			s.must(i, returnOf(b, g))
 			s.want(i, returnOf(b, g), peer.ErrNotHeld)

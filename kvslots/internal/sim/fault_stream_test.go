@@ -76,7 +76,7 @@ func TestFault6StreamPurged(t *testing.T) {
 		s.do(0, returnOf(lease, g))
 		for i := range s.nodes {
 			s.until("the pool is gone", 3*time.Second, func() bool {
-				return isAny(s.do(i, peer.Inspect{Pool: pool}).Err, peer.ErrNoPool)
+				return isAny(s.do(i, peer.ReadPool{Pool: pool}).Err, peer.ErrNoPool)
 			})
 		}
 		stop()
@@ -122,7 +122,7 @@ func (s *script) askAlways(pool entry.Hash) (stop func()) {
 	for i := range s.nodes {
 		var ask func()
 		ask = func() {
-			s.schedule(20*time.Millisecond, i, peer.Inspect{Pool: pool}, func(c *call) {
+			s.schedule(20*time.Millisecond, i, peer.ReadPool{Pool: pool}, func(c *call) {
 				if isAny(c.answer.Err, peer.ErrUnavailable) && s.status(i) == nil {
 					s.fail("fault 6", "peer %d is ready, and unavailable to a request of %v before", i, s.now.Sub(c.start))
 				}
@@ -295,10 +295,10 @@ func TestFault1NothingComesBackAfterKill(t *testing.T) {
 		s.nodes[0].start()
 		s.until("the peer is ready", 10*time.Second, func() bool { return s.status(0) == nil })
 		over()
-		if state := s.must(0, peer.Inspect{Pool: pool}).State; state != (peer.State{Count: 2}) {
+		if state := s.must(0, peer.ReadPool{Pool: pool}).Detail.State; state != (peer.State{Count: 2}) {
 			t.Errorf("after %v: %+v\n%s", dead, state, s.events())
 		}
-		s.want(0, peer.Inspect{Pool: deleted}, peer.ErrNoPool)
+		s.want(0, peer.ReadPool{Pool: deleted}, peer.ErrNoPool)
 		s.want(0, peer.Ping{Session: ended}, peer.ErrSessionGone)
 		s.must(0, s.acquire(on, session, time.Minute, 0))
 	}
@@ -328,8 +328,8 @@ func TestMarkerGoneBeforeItIsSeen(t *testing.T) {
 		}
 		s.must(0, returnOf(other, g))
 		s.until("the peer is ready, with another view", 5*time.Second, func() bool { return s.status(1) == nil && s.counters(1).Rebuilds == 1 })
-		if a := s.must(1, peer.Inspect{Pool: pool}); a.State != (peer.State{Count: 1, InUse: 1}) {
-			t.Errorf("exact before: %t: %+v\n%s", exact, a.State, s.events())
+		if a := s.must(1, peer.ReadPool{Pool: pool}); a.Detail.State != (peer.State{Count: 1, InUse: 1}) {
+			t.Errorf("exact before: %t: %+v\n%s", exact, a.Detail.State, s.events())
 		}
 		over()
 	}

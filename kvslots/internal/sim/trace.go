@@ -190,5 +190,9 @@ func describeAnswer(a *peer.Answer) string {
 	case a.Grant.TTL > 0:
 		return fmt.Sprintf("position %d fence %d for %v", a.Grant.Position, a.Grant.Fence, a.Grant.TTL)
 	}
-	return fmt.Sprintf("ok, queued %t state %+v", a.Queued, a.State)
+	text := fmt.Sprintf("ok, queued %t", a.Queued)
+	if a.Detail != nil {
+		text += fmt.Sprintf(" state %+v", a.Detail.State)
+	}
+	return text
 }

@@ -5,21 +5,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-func (p *leases) inspect(c *call, r Inspect) {
-	p.whenPool(c, r.Pool, func(pool *rules.Pool) { c.answer(Answer{State: stateOf(pool)}) })
-}
-
-// answerState answers with a pool's state, or with gone if the pool does not exist.
-func (p *leases) answerState(c *call, id entry.Hash, gone Answer) {
-	p.whenCertain(c, id, func(pool *rules.Pool) {
-		if !pool.Exists() {
-			c.answer(gone)
-			return
-		}
-		c.answer(Answer{State: stateOf(pool)})
-	})
-}
-
 // whenPool calls do with a pool that exists, when the view is live and as new as now and no
 // claim of the pool may be withdrawn.
 func (p *leases) whenPool(c *call, id entry.Hash, do func(*rules.Pool)) {

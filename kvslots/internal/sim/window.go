@@ -103,7 +103,11 @@ func (w *window) observe(p *poolTruth, c *call, pending int) {
 		pending--
 	}
 	w.maxRivals = max(w.maxRivals, pending)
+	otherTerms := c.target.named && p.registered() && p.config.Config.Terms != c.target.terms
 	free := p.free() - len(p.tickets) - pending
+	if otherTerms { // no slot of the name is for the call until the name was closed and registered anew
+		free = 0
+	}
 	if first || free < w.minFree {
 		w.minFree = free
 	}
@@ -120,7 +124,7 @@ func (w *window) observe(p *poolTruth, c *call, pending int) {
 		w.configChanged = true
 	}
 	w.revision = p.config.Revision
-	if t := &c.target; t.named && p.registered() && p.config.Config.Terms != t.terms && (p.count() > 0 && p.inForce()+len(p.tickets) > 0 || len(p.config.Config.Out) > 0 || w.configChanged) {
+	if otherTerms && (p.count() > 0 && p.inForce()+len(p.tickets) > 0 || len(p.config.Config.Out) > 0 || w.configChanged) {
 		w.otherTerms = true
 	}
 }

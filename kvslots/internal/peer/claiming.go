@@ -188,23 +188,28 @@ func (ps *poolState) serveLine(pool *rules.Pool) {
 }
 
 // claimsFor reports whether this peer has to claim for an enqueued ticket now. No borrow of any peer
-// waits for it: a call of Await finds the slot.
+// waits for it: a call of Await finds the slot. A claim that is sent again and again is one claim.
 func (ps *poolState) claimsFor(t *rules.Ticket) bool {
-	return ps.p.isPresent() && t.Promotes(ps.p.self(), ps.p.now()) && !ps.p.inFlight(ps.id).Serves(t.Place)
+	_, serving := ps.serving[t.Place]
+	return ps.p.isPresent() && t.Promotes(ps.p.self(), ps.p.now()) && !serving
 }
 
 func (ps *poolState) claimFor(t *rules.Ticket, position int) {
-	v := &t.Value
+	v, place := &t.Value, t.Place
 	ps.users++
+	put(&ps.serving, place, struct{}{})
 	ps.take(position, entry.SlotValue{
-		Lease: v.Lease, Session: t.Key.Session, Ticket: t.Place, Generation: v.Generation, TTL: v.TTL, Label: v.Label, Nonce: v.Nonce,
+		Lease: v.Lease, Session: t.Key.Session, Ticket: place, Generation: v.Generation, TTL: v.TTL, Label: v.Label, Nonce: v.Nonce,
 		Unseen: true, Request: v.Request, Limit: v.Limit,
-	}, ps.ticketServed)
+	}, func(w *write) {
+		ps.users--
+		delete(ps.serving, place)
+		ps.ticketServed(w)
+	})
 }
 
 // ticketServed lets the lease of a claim for an enqueued ticket begin, or withdraws the claim.
 func (ps *poolState) ticketServed(w *write) {
-	ps.users--
 	switch s := ps.taken(w); {
 	case s == nil:
 	case s.Good():

@@ -23,6 +23,7 @@ type poolState struct {
 	users       int       // borrows that are not done, and claims for enqueued tickets
 	over        []*caller // callers whose wait is over, or which do not wait
 	tickets     map[entry.Key]*borrow
+	serving     map[uint64]struct{}    // the places of the enqueued tickets for which a claim is not settled
 	untilPaused map[*caller]struct{}   // see reviewPause
 	requests    map[entry.Hash]*borrow // by the request key
 	generation  uint64                 // of the pool, when its borrows were last looked at

@@ -29,13 +29,16 @@ func TestReturnKeepsTicketOfLaterEnqueue(t *testing.T) {
 
 // The stream has lost the purge of the ticket that a lease was granted for. The lease is
 // returned, or renewed too late. In a view that skips the slot's purge the ticket would stand
-// again, so it must be out of the line before.
+// again, so it must be out of the line before. A call that is answered by then writes nothing more.
 func TestTicketThatCameBackIsPurgedBeforeItsSlot(t *testing.T) {
-	for _, renews := range []bool{false, true} {
-		h := newHarness(t)
+	for _, test := range []struct{ renews, answered bool }{{false, false}, {true, false}, {false, true}} {
+		h, ttl := newHarness(t), time.Hour
+		if test.renews {
+			ttl = 2 * time.Second
+		}
 		on, session := h.ownedLock()
 		held := peer.Held{Pool: on.Pool, Lease: h.hash(), Session: session, Named: true, Lock: true}
-		h.must(peer.Enqueue{Resource: on, Session: session, Lease: held.Lease, Nonce: h.hash(), TTL: 2 * time.Second})
+		h.must(peer.Enqueue{Resource: on, Session: session, Lease: held.Lease, Nonce: h.hash(), TTL: ttl})
 		h.must(peer.ReleaseOwned{Pool: on.Pool, Owner: "o"})
 		h.auto = false
 		h.begin(peer.Await{Pool: on.Pool, Session: session, Lock: true, Wait: time.Minute})
@@ -47,19 +50,25 @@ func TestTicketThatCameBackIsPurgedBeforeItsSlot(t *testing.T) {
 		h.fed(marked)
 		h.take(entry.Ticket) // as if it were lost
 		var r peer.Request = peer.Return{Held: held}
-		if renews {
-			h.now = h.now.Add(2*time.Second + 2*rules.Slack)
+		if test.renews {
+			h.now = h.now.Add(ttl + 2*rules.Slack)
 			r = peer.Renew{Held: held, TTL: time.Hour}
 		}
-		h.begin(r)
+		call := h.begin(r)
 		for _, w := range h.sent {
 			if w.Key.Kind == entry.Slot {
-				t.Errorf("renews %t: the slot is purged before its ticket", renews)
+				t.Errorf("%+v: the slot is purged before its ticket", test)
 			}
 		}
 		purge := h.take(entry.Ticket)
+		if !test.answered {
+			h.publish(&purge)
+			h.take(entry.Slot)
+			continue
+		}
+		h.p.GiveUp(call, peer.ErrUnavailable, h.now)
 		h.publish(&purge)
-		h.take(entry.Slot)
+		h.wantNoWrite(entry.Slot)
 	}
 }
 

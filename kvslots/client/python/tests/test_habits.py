@@ -53,6 +53,14 @@ class Threads(GatewayTest):
         thread.start()
         thread.join()
         self.assertFalse(lease.held)
+        with self.assertRaises(RuntimeError):
+            lock.release()
+        with self.assertRaises(RuntimeError):
+            lock.extend(60)
+        thread = threading.Thread(target=lock.acquire)
+        thread.start()
+        thread.join()
+        self.assertTrue(lock.release() and not lock.locked())
         for arguments in ((False, 3), (True, -5)):
             with self.assertRaisesRegex(ValueError, "^timeout must be 0 seconds or more, or -1"):
                 lock.acquire(*arguments)

@@ -76,15 +76,20 @@ class _Borrow(Generic[H]):
         return self._new(self._wait if timeout is None or timeout == -1 else timeout)
 
     def _own(self, user: object) -> H:
-        if user not in self._held:
+        held = self._held.get(user)
+        if held is None or held._keeper.stopped:  # type: ignore[attr-defined]
             raise RuntimeError("it is not held by this thread or task")
-        return self._held[user]
-
+        return held
 
     def _releasable(self, user: object) -> H:
         """Return the lease of the user, or the only one of others, as with threading.Lock."""
         others = [held for held in list(self._held.values()) if held.held]  # type: ignore[attr-defined]
-        return others[0] if user not in self._held and len(others) == 1 else self._own(user)
+        try:
+            return self._own(user)
+        except RuntimeError:
+            if len(others) != 1:
+                raise
+            return others[0]
 
 
 def _leave(client: Client | AsyncClient, claim: Claim, error: BaseException) -> tuple[Future[None] | None, float]:

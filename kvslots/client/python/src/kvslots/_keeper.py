@@ -28,7 +28,7 @@ class Keeper:
         self.released: Future[bool] = Future()
         self.background = background
         self._send = send
-        self._stopped = False
+        self.stopped = False  # its release has begun
         self._process = os.getpid()
         self.ended.set_running_or_notify_cancel()
         self.released.set_running_or_notify_cancel()
@@ -60,18 +60,18 @@ class Keeper:
 
     @property
     def held(self) -> bool:
-        return not self._stopped and self.check() is None and not self.forked
+        return not self.stopped and self.check() is None and not self.forked
 
     def lose(self, cause: KvslotsError) -> None:
         with _ending:
-            if self.cause is not None or self._stopped:
+            if self.cause is not None or self.stopped:
                 return
             self.cause, self.claim.over = cause, True
         self.ended.set_result(None)
 
     def check(self) -> KvslotsError | None:
         """Return why the lease was lost; look at the clock, too, since the thread may be late."""
-        if self.cause is None and not self._stopped and clock() >= self.claim.lost_at:
+        if self.cause is None and not self.stopped and clock() >= self.claim.lost_at:
             cause = UnreachableError("the lease was not renewed in time")
             if self.forked:
                 return cause
@@ -80,7 +80,7 @@ class Keeper:
 
     def nap(self) -> float:
         """Return for how long a wait for the loss may sleep before it looks at the clock; 0 after a release."""
-        return 0.0 if self._stopped else max(0.0, min(self.claim.lost_at - clock(), LONGEST_NAP))
+        return 0.0 if self.stopped else max(0.0, min(self.claim.lost_at - clock(), LONGEST_NAP))
 
     def drop(self) -> bool:
         """Renew the lease no more, since the program cannot release it any more; return whether it was held."""
@@ -110,9 +110,9 @@ class Keeper:
     def _stop(self) -> bool:
         """End the renewals; return whether the caller has to release the lease."""
         with _ending:
-            if self._stopped or self.forked:
+            if self.stopped or self.forked:
                 return False
-            self._stopped = self.claim.over = True
+            self.stopped = self.claim.over = True
         if self.cause is None:
             self.ended.set_result(None)
         elif not isinstance(self.cause, UnreachableError):

@@ -47,8 +47,8 @@ func (u *hub) apply(e *entry.Entry, age time.Duration) {
 			p.pools.peerGone(s)
 		}
 	}
-	p.noteEnding(before.lease, e.Cause)
-	if p.isLive() {
+	if p.isLive() { // a reading may skip the entries between the lease and the marker of a later one
+		p.noteEnding(before.lease, e.Cause)
 		p.look.applied(e, before.lease)
 	}
 }

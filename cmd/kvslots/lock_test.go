@@ -230,3 +230,44 @@ func TestRenewCommand(t *testing.T) {
 		wantCall(t, 1, "", "kvslots: .*\n", append([]string{"renew", pool, lease}, transport...)...)
 	})
 }
+
+// A command that waits goes on in another session when no gateway has answered until the end of its first one.
+func TestLockCommandWaitsWithoutGateway(t *testing.T) {
+	t.Parallel() // waits for seconds
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	var mu sync.Mutex
+	waits, away, anew := false, false, false
+	server := between(t, p, func(_ http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		waits = waits || strings.HasPrefix(r.URL.Path, "/v1/locks/")
+		if away {
+			anew = anew || r.Method == http.MethodPost && r.URL.Path == "/v1/sessions"
+			panic(http.ErrAbortHandler) // closes the connection
+		}
+		return false
+	})
+	is := func(what *bool) func() bool {
+		return func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return *what
+		}
+	}
+	free := filepath.Join(t.TempDir(), "free")
+	held, first := start(t, underName([]string{"--server", p.url}, `echo held; while [ ! -e `+free+` ]; do sleep 0.05; done`, "lock", "nightly")...)
+	waitFor(t, func() bool { return strings.Contains(held.String(), "held") })
+	out, second := start(t, underName([]string{"--server", server}, `echo runs`, "lock", "nightly", "--ttl", "2s")...)
+	waitFor(t, is(&waits))
+	mu.Lock()
+	away = true
+	mu.Unlock()
+	waitFor(t, is(&anew))
+	mu.Lock()
+	away = false
+	mu.Unlock()
+	kvslotstest.Must(t, os.WriteFile(free, nil, 0o600))
+	if one, two := <-first, <-second; one != 0 || two != 0 || !strings.Contains(out.String(), "runs") {
+		t.Errorf("exit codes %d and %d:\n%s", one, two, out)
+	}
+}

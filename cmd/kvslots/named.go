@@ -20,11 +20,14 @@ type ownSession struct {
 
 // open returns the session. It creates one, which covers a ttl, if there is none that lives.
 func (o *ownSession) open(ctx context.Context, t leaseTerms) (_ *kvslots.Session, err error) {
-	if o.session == nil || o.session.Err() != nil {
+	if o.session == nil || o.hasEnded() {
 		o.session, err = kvslots.NewSession(ctx, o.from, kvslots.WithIdle(min(t.ttl, kvslots.MaxSessionIdle)), kvslots.WithLabel(t.label))
 	}
 	return o.session, err
 }
+
+// hasEnded reports whether the session has ended, as when no gateway has answered for its idle time.
+func (o *ownSession) hasEnded() bool { return o.session != nil && o.session.Err() != nil }
 
 // close ends the session, with all that it holds, until ctx ends.
 func (o *ownSession) close(ctx context.Context) (err error) {
@@ -64,10 +67,13 @@ func (n *named) Borrow(ctx context.Context) (underlease.Lease, error) {
 		if err == nil {
 			return n.mutex, nil
 		}
-		if !errors.Is(err, kvslots.ErrSessionGone) || ctx.Err() != nil {
+		gone := errors.Is(err, kvslots.ErrSessionGone)
+		if ctx.Err() != nil || !gone && !n.in.hasEnded() {
 			return nil, n.in.from.explain(err)
 		}
-		_ = n.in.close(ctx)
+		if gone {
+			_ = n.in.close(ctx)
+		}
 	}
 }
 

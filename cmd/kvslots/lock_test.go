@@ -121,9 +121,6 @@ func TestLockCommandHandsOver(t *testing.T) {
 // With a ttl of 12 s the command survives 8 s without a gateway (with 30 s then 20 s), and ends before another
 // client gets the lock, by the server's record.
 func TestLockCommandSurvives(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes the 12 s of a lease")
-	}
 	t.Parallel() // waits for seconds
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	what := [][]string{{"lock", "nightly"}, {"sem", "jobs", "--limit", "1"}}
@@ -170,6 +167,18 @@ func testSurvives(t *testing.T, p *program, what []string) {
 	if left := lastSign(others.String()).Sub(lastSign(out.String())); left < 0 {
 		t.Errorf("%v: the command ran %s longer than its lock", what, -left)
 	}
+}
+
+// After kill -9 the lock is free when its lease or its session ends.
+func TestLockCommandKilled(t *testing.T) {
+	t.Parallel() // waits for seconds
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	out := newLogs()
+	process := self(t, out, underName([]string{"--server", p.url}, `echo held; exec sleep 60`, "lock", "nightly", "--ttl", "3s")...)
+	waitFor(t, func() bool { return strings.Contains(out.String(), "held") })
+	kvslotstest.Must(t, process.Process.Kill())
+	_ = process.Wait()
+	wantCall(t, 0, "ran\n", "", underName([]string{"--server", p.url}, `echo ran`, "lock", "nightly", "-w", "1m")...)
 }
 
 // 50 jobs take two or three of the same pools, in any order, and never wait for each other. The

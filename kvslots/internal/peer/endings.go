@@ -14,8 +14,11 @@ type endings struct {
 func (p *leases) noteEnding(lease entry.Hash, cause entry.Cause) { p.endings.note(lease, cause) }
 
 func (e *endings) note(lease entry.Hash, cause entry.Cause) {
-	switch known := e.causes[lease]; {
-	case lease.IsZero() || known != entry.NoCause || cause != entry.Expired && cause != entry.Evicted:
+	if lease.IsZero() || cause != entry.Expired && cause != entry.Evicted {
+		return
+	}
+	switch _, known := e.causes[lease]; {
+	case known:
 		return
 	case len(e.leases) < maxEndings:
 		e.leases = append(e.leases, lease)

@@ -62,7 +62,7 @@ func (p *leases) takeOff(key entry.Key, answer, over uint64, done func()) {
 		}
 		value := s.Rewritten(left)
 		value.Answers = without(value.Answers, answer)
-		again := func(w *write) {
+		settled := func(w *write) {
 			again := func() { p.takeOff(key, answer, min(over, w.expected()), done) }
 			if w.learnt() || w.written() {
 				again()
@@ -72,11 +72,11 @@ func (p *leases) takeOff(key entry.Key, answer, over uint64, done func()) {
 		}
 		switch t := leftTicket(s); {
 		case !s.Tells(answer) || value.Known || len(value.Answers) > 0:
-			p.put(p.value(key, value, s.Revision, left), again)
+			p.put(p.value(key, value, s.Revision, left), settled)
 		case t != nil && t.Value.Enqueued(): // it would stand again
-			p.discard(t.Key, t.Revision, again)
+			p.discard(t.Key, t.Revision, settled)
 		default:
-			p.discard(key, s.Revision, again)
+			p.discard(key, s.Revision, settled)
 		}
 	})
 }

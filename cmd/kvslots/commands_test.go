@@ -185,7 +185,7 @@ func TestFailuresInJSON(t *testing.T) {
 		{"no gateway", []string{"borrow", pool, "--server", "http://" + closed}, exitNoGateway, "http://.*: connect: connection refused; is --server right, .*"},
 		{"no gateway for return", []string{"return", pool, pool, "--server", "http://" + closed}, 1, "http://.*: connect: connection refused; is --server right, .*"},
 		{"no NATS", []string{"inspect", pool, "--nats-url", "nats://" + closed}, 1, "NATS: .*"},
-		{"no NATS for a limit", []string{"limit", "list", "--nats-url", "nats://" + closed}, 1, "NATS: .*"},
+		{"no NATS for a limit", []string{"cosmo", "list", "--nats-url", "nats://" + closed}, 1, "NATS: .*"},
 		{"no UUID", []string{"borrow", "p"}, 2, "<pool> must be a canonical UUID of 36 characters"},
 		{"no lease", []string{"renew"}, 2, "<lease> is missing"},
 		{"no backup", []string{"restore", filepath.Join(t.TempDir(), "none"), "--nats-url", "nats://" + closed}, 1, ".*no such file or directory"},

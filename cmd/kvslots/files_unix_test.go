@@ -82,7 +82,7 @@ func TestPipesAreNotReadByCommands(t *testing.T) {
 		wantIrregular(t, "--tls-cert", append(ask, "--tls-cert", pipe, "--tls-key", key)...)
 		wantIrregular(t, "--tls-key", append(ask, "--tls-cert", cert, "--tls-key", pipe)...)
 	}
-	for _, command := range [][]string{{"inspect", pool}, {"backup", "-"}, {"limit", "release", "a/0", "--jid", "j"}} {
+	for _, command := range [][]string{{"inspect", pool}, {"backup", "-"}, {"cosmo", "release", "a/0", "--jid", "j"}} {
 		ask := slices.Concat(command, overNATS)
 		for _, flag := range []string{"--nats-nkey", "--nats-creds", "--nats-tls-ca"} {
 			wantIrregular(t, flag, append(ask, flag, pipe)...)

@@ -62,7 +62,7 @@ var direction = []struct {
 	{"kvslots/clientnet", nil},
 	{"kvslots/subjects", nil},
 	{"kvslots/wire", []string{"kvslots", "kvslots/subjects"}},
-	{"kvslots/cosmo", []string{"kvslots/clock", "kvslots", "kvslots/internal/bucket", "kvslots/internal/entry", "kvslots/natsstore"}},
+	{"kvslots/cosmo", []string{"kvslots", "kvslots/internal/bucket", "kvslots/natsstore"}},
 	{"kvslots/client/promisestest", []string{"gateway", "gateway/dflockd", "gateway/library", "kvslots", "kvslots/kvslotstest", "kvslots/logtest"}},
 	{"kvslots/client/natsclient", []string{"kvslots", "kvslots/client", "kvslots/client/internal/transport", "kvslots/subjects", "kvslots/wire"}},
 	{"kvslots/client", []string{"kvslots/clock", "kvslots", "kvslots/client/internal/transport", "kvslots/subjects", "kvslots/wire"}},

@@ -105,11 +105,11 @@ func TestSecretsOfCommands(t *testing.T) {
 	options.Username, options.Password = "cosmo", password
 	_, url := runNATS(t, options)
 	withPassword := map[string]string{"KVSLOTS_NATS_URL": url, "KVSLOTS_NATS_USER": "cosmo", "KVSLOTS_NATS_PASSWORD": password}
-	c.call(t, withPassword, "limit", "acquire", "mail", "--jid", "j")
-	c.call(t, withPassword, "limit", "list")
-	c.call(t, withPassword, "limit", "release", "mail/0", "--jid", "j")
-	c.call(t, withPassword, "limit", "run", "mail", "--", "env")
+	c.call(t, withPassword, "cosmo", "acquire", "mail", "--jid", "j")
+	c.call(t, withPassword, "cosmo", "list")
+	c.call(t, withPassword, "cosmo", "release", "mail/0", "--jid", "j")
+	c.call(t, withPassword, "cosmo", "run", "mail", "--", "env")
 	withPassword["KVSLOTS_NATS_PASSWORD"] = uuid.NewString()
-	c.call(t, withPassword, "limit", "acquire", "mail", "--jid", "j")
+	c.call(t, withPassword, "cosmo", "acquire", "mail", "--jid", "j")
 	p.searchAnswers(t, token)
 }

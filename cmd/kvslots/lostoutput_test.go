@@ -39,7 +39,7 @@ func TestLostOutput(t *testing.T) {
 			"HTTP":      {"borrow", pool, "--server", p.url, "--ttl", "10m"},
 			"NATS":      {"borrow", pool, "--nats-url", natsURL, "--ttl", "10m"},
 			"JSON":      {"borrow", pool, "--server", p.url, "--ttl", "10m", "--json"},
-			"of limits": {"limit", "acquire", "mail", "--jid", uuid.NewString(), "--duration", "10m", "--nats-url", limits},
+			"of limits": {"cosmo", "acquire", "mail", "--jid", uuid.NewString(), "--duration", "10m", "--nats-url", limits},
 		} {
 			t.Run(name+" "+what, func(t *testing.T) {
 				out, errs := open(), newLogs()
@@ -52,7 +52,7 @@ func TestLostOutput(t *testing.T) {
 					t.Errorf("exit code %d:\n%s", code, errs)
 				}
 				p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
-				wantCall(t, 0, "", "", "limit", "list", "--nats-url", limits)
+				wantCall(t, 0, "", "", "cosmo", "list", "--nats-url", limits)
 			})
 		}
 	}

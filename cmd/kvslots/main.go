@@ -98,7 +98,7 @@ func rootCommand(env settings.Environment) *cobra.Command {
 		borrowCommand(env), renewCommand(env), returnCommand(env),
 		runCommand(env), lockCommand(env), semCommand(env),
 		backupCommand(env), restoreCommand(env),
-		limitCommand(env), benchCommand(env), readyCommand(env),
+		cosmoCommand(env), benchCommand(env), readyCommand(env),
 		completionCommand(), manCommand(), versionCommand(),
 	)
 	addExamples(root)

@@ -119,7 +119,7 @@ func (s *session) run(command string) (string, error) {
 // has the real ones.
 func (s *session) kvslots(args []string) string {
 	env := map[string]string{"KVSLOTS_SERVER": "http://" + s.server}
-	if args[0] == "limit" {
+	if args[0] == "cosmo" {
 		if s.nats == "" {
 			_, s.nats = runNATS(s.t, jetStreamOptions(s.t))
 		}

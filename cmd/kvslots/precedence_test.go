@@ -31,15 +31,15 @@ func TestCommandLineBeforeVariables(t *testing.T) {
 		{"no wait", settings.Environment{"KVSLOTS_WAIT": "forever"}, shell(gateway, "echo line", "-n"), 0, "line\n"},
 		{"a token", settings.Environment{"KVSLOTS_AUTH_TOKEN_FILE": missing}, append([]string{"inspect", pool, "--auth-token", "t"}, gateway...), 0, "count 1"},
 		{"NATS", settings.Environment{"KVSLOTS_SERVER": "http://127.0.0.1:1"}, []string{"inspect", pool, "--nats-url", url}, 0, "count 1"},
-		{"force", settings.Environment{"KVSLOTS_JID": "another"}, []string{"limit", "release", "mail/0", "--force", "--nats-url", "nats://" + closedPort(t)}, 1, "kvslots: NATS: "},
-		{"a job", settings.Environment{"KVSLOTS_FORCE": "true"}, []string{"limit", "release", "mail/0", "--jid", "j", "--nats-url", "nats://" + closedPort(t)}, 1, "kvslots: NATS: "},
+		{"force", settings.Environment{"KVSLOTS_JID": "another"}, []string{"cosmo", "release", "mail/0", "--force", "--nats-url", "nats://" + closedPort(t)}, 1, "kvslots: NATS: "},
+		{"a job", settings.Environment{"KVSLOTS_FORCE": "true"}, []string{"cosmo", "release", "mail/0", "--jid", "j", "--nats-url", "nats://" + closedPort(t)}, 1, "kvslots: NATS: "},
 
 		// Without precedence, the error names the variable.
 		{"two logins", settings.Environment{"KVSLOTS_NATS_CREDS": "c"}, []string{"inspect", pool, "--nats-url", url, "--nats-token", "t"}, 2,
 			"kvslots: KVSLOTS_NATS_CREDS and --nats-token exclude each other\n"},
 		{"no time to run", settings.Environment{"KVSLOTS_KILL_AFTER": "20s"}, shell(gateway, "echo line", "--ttl", "10s"), 2,
 			"kvslots: KVSLOTS_KILL_AFTER must be less than --ttl"},
-		{"two variables", settings.Environment{"KVSLOTS_JID": "j", "KVSLOTS_FORCE": "true"}, []string{"limit", "release", "mail/0"}, 2,
+		{"two variables", settings.Environment{"KVSLOTS_JID": "j", "KVSLOTS_FORCE": "true"}, []string{"cosmo", "release", "mail/0"}, 2,
 			"kvslots: KVSLOTS_JID and KVSLOTS_FORCE exclude each other\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,9 +2,14 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/kvslots/kvslots/kvslots"
 )
 
 // table returns rows as lines with aligned columns, without a newline at the end. No cell has a
@@ -33,4 +38,13 @@ func age(d time.Duration) string {
 		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
 	}
 	return d.String()
+}
+
+// legible quotes a text with characters that may control a terminal, or that are not seen: any
+// client may have written it.
+func legible(text string) string {
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || kvslots.IsHidden(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
 }

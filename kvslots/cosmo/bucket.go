@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots"
@@ -20,21 +21,66 @@ const DefaultBucket = "cosmo_jobs_limits"
 
 var bucketName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-func (c Config) withDefaults() (Config, error) {
-	c.Bucket, c.Replicas = cmp.Or(c.Bucket, DefaultBucket), cmp.Or(c.Replicas, 1)
-	switch {
-	case !bucketName.MatchString(c.Bucket):
-		return c, &kvslots.RangeError{Field: "bucket", Range: "1 to 64 letters, digits, - and _"}
-	case c.Replicas < 1 || c.Replicas > 5:
-		return c, &kvslots.RangeError{Field: "replicas", Range: "between 1 and 5"}
-	}
-	return c, nil
+// Config configures a Limiter. The zero Config is valid.
+type Config struct {
+	// Bucket is the KV bucket; "" means DefaultBucket. All workers that share a
+	// limit must use the same bucket. Cosmo has renamed its bucket once.
+	Bucket string
+
+	// Replicas is the number of replicas if New creates the bucket, 1 … 5; 0 means
+	// 1, as in Cosmo.
+	Replicas int
 }
 
-// bucketConfig is the configuration with which Cosmo creates a missing bucket. Cosmo
-// sends STREAM.CREATE itself, since the Ruby client's function for that drops
-// allow_msg_ttl. All other settings are the server's defaults. In particular there
-// are no limit markers: a marker would prevent a slot from being taken again.
+// New returns a Limiter on the bucket of cfg. If the bucket does not exist, New creates
+// it as Cosmo does. New does not change an existing bucket. The caller keeps the
+// connection, and must not close it before the last use of the Limiter.
+//
+// The errors are natsstore.ErrWrongBucket if no slot could be acquired or
+// released in the bucket, or an entry could be lost before the end of its duration;
+// kvslots.ErrUnavailable; a *RangeError for cfg; and the cause of ctx.
+func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Limiter, error) {
+	cfg.Bucket, cfg.Replicas = cmp.Or(cfg.Bucket, DefaultBucket), cmp.Or(cfg.Replicas, 1)
+	switch {
+	case !bucketName.MatchString(cfg.Bucket):
+		return nil, &kvslots.RangeError{Field: "bucket", Range: "1 to 64 letters, digits, - and _"}
+	case cfg.Replicas < 1 || cfg.Replicas > 5:
+		return nil, &kvslots.RangeError{Field: "replicas", Range: "between 1 and 5"}
+	}
+	l, err := open(ctx, nc, cfg)
+	if err != nil {
+		return nil, unavailable(ctx, fmt.Errorf("bucket %s: %w", cfg.Bucket, err))
+	}
+	config := l.stream.CachedInfo().Config
+	if wrong := wrongSettings(config, cfg); len(wrong) > 0 {
+		return nil, fmt.Errorf("%w: stream %s: %s", natsstore.ErrWrongBucket, config.Name, strings.Join(wrong, "; "))
+	}
+	return l, nil
+}
+
+func open(ctx context.Context, nc *nats.Conn, cfg Config) (l *Limiter, err error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	l = &Limiter{}
+	config := bucketConfig(cfg)
+	if l.stream, err = js.Stream(ctx, config.Name); errors.Is(err, jetstream.ErrStreamNotFound) {
+		l.stream, err = js.CreateStream(ctx, config)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			l.stream, err = js.Stream(ctx, config.Name) // another worker has created it
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.kv, err = js.KeyValue(ctx, cfg.Bucket)
+	return l, err
+}
+
+// bucketConfig is the configuration with which Cosmo creates a missing bucket. In particular there
+// are no limit markers, which CreateKeyValue wants for TTLs: a marker would prevent a Ruby worker
+// from taking a slot again.
 func bucketConfig(cfg Config) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:              "KV_" + cfg.Bucket,
@@ -49,27 +95,6 @@ func bucketConfig(cfg Config) jetstream.StreamConfig {
 }
 
 func subjects(cfg Config) string { return "$KV." + cfg.Bucket + ".>" }
-
-func openBucket(ctx context.Context, js jetstream.JetStream, cfg Config) error {
-	name := "KV_" + cfg.Bucket
-	stream, err := js.Stream(ctx, name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = js.CreateStream(ctx, bucketConfig(cfg))
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			stream, err = js.Stream(ctx, name) // another worker has created it
-		}
-	}
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("%w: bucket %s: %w", kvslots.ErrUnavailable, cfg.Bucket, err)
-	}
-	if wrong := wrongSettings(stream.CachedInfo().Config, cfg); len(wrong) > 0 {
-		return fmt.Errorf("%w: stream %s: %s", natsstore.ErrWrongBucket, name, strings.Join(wrong, "; "))
-	}
-	return nil
-}
 
 // wrongSettings describes the settings with which no slot could be acquired or released,
 // or NATS could remove an entry before its duration ends: the slot could then be acquired

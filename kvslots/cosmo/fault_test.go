@@ -25,8 +25,7 @@ func TestLimiterSurvivesLeaderDeath(t *testing.T) {
 	var holders, jobs atomic.Int64
 	work := func() {
 		for ctx.Err() == nil {
-			// Longer than any job, and short enough to wait for when a claim
-			// could not be withdrawn.
+			// Longer than any job, and short enough to wait for after a claim without an answer.
 			slot, err := l.Acquire(ctx, "mail", "job", 1, 5*time.Second)
 			switch {
 			case err == nil:
@@ -35,7 +34,7 @@ func TestLimiterSurvivesLeaderDeath(t *testing.T) {
 				}
 				clock.Sleep(ctx, time.Millisecond)
 				holders.Add(-1)
-				_, _ = l.Release(context.WithoutCancel(ctx), slot)
+				_ = l.Release(context.WithoutCancel(ctx), slot)
 				jobs.Add(1)
 			case errors.Is(err, kvslots.ErrNoSlot), errors.Is(err, kvslots.ErrUnavailable):
 				clock.Sleep(ctx, 2*time.Millisecond)

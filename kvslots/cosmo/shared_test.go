@@ -83,7 +83,7 @@ func shareLimit(t *testing.T, connect func() *nats.Conn, replicas int) {
 // limitWorker is a Limiter, or a worker like those in other languages.
 type limitWorker interface {
 	Acquire(ctx context.Context, key, jid string, limit int, duration time.Duration) (Slot, error)
-	Release(ctx context.Context, slot Slot) (bool, error)
+	Release(ctx context.Context, slot Slot) error
 }
 
 // shared counts the holders of slots.
@@ -110,7 +110,7 @@ func (s *shared) work(ctx context.Context, n int, w limitWorker) {
 		s.hold()
 		clock.Sleep(ctx, time.Duration(rand.IntN(2_000))*time.Microsecond)
 		s.holders.Add(-1)
-		if _, err := w.Release(background, slot); err != nil {
+		if err := w.Release(background, slot); err != nil {
 			s.t.Errorf("worker %d: %v", n, err)
 			return
 		}
@@ -175,20 +175,20 @@ func (w plainWorker) Acquire(ctx context.Context, key, jid string, limit int, du
 	return Slot{}, kvslots.ErrNoSlot
 }
 
-func (w plainWorker) Release(ctx context.Context, slot Slot) (bool, error) {
+func (w plainWorker) Release(ctx context.Context, slot Slot) error {
 	body, err := json.Marshal(map[string]string{"filter": "$KV.cosmo_jobs_limits." + slot.Key})
 	if err != nil {
-		return false, err
+		return err
 	}
 	reply, err := w.nc.RequestWithContext(ctx, "$JS.API.STREAM.PURGE.KV_cosmo_jobs_limits", body)
 	if err != nil {
-		return false, err
+		return err
 	}
 	var answer struct {
 		Purged int `json:"purged"`
 	}
 	if err := json.Unmarshal(reply.Data, &answer); err != nil || answer.Purged != 1 {
-		return false, fmt.Errorf("%s: %w", reply.Data, err)
+		return fmt.Errorf("%s: %w", reply.Data, err)
 	}
-	return true, nil
+	return nil
 }

@@ -18,9 +18,9 @@ var (
 	// storedSecret matches the secrets that can be recognized by their form.
 	storedSecret = regexp.MustCompile(unlikeHash)
 
-	// storedPublic matches what may contain any UUID, and is no secret: names of locks,
-	// owners of those of Forrst, and ids of Cosmo's messages.
-	storedPublic = regexp.MustCompile(`"(name|owner)":"[^"]*"|Nats-Msg-Id: [^\r]*`)
+	// storedPublic matches what may contain any UUID, and is no secret: names of locks, and
+	// owners of those of Forrst.
+	storedPublic = regexp.MustCompile(`"(name|owner)":"[^"]*"`)
 )
 
 // SearchDir looks for secrets in the data directory of a server: see SecretsIn. Tests call it

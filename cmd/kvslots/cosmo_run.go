@@ -18,7 +18,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/cosmo"
 )
 
-const limitRunHelp = `Take a slot of the limit <key>, run the command, release the slot when the command ends, and exit with the command's exit
+const cosmoRunHelp = `Take a slot of the limit <key>, run the command, release the slot when the command ends, and exit with the command's exit
 code, or 128+n if signal n killed it. The command has KVSLOTS_SLOT (the slot key) and KVSLOTS_POSITION (its number) in its
 environment, and none of the variables with credentials of kvslots.
 
@@ -29,11 +29,11 @@ The lease of the slot is --duration, and it is not renewed: the command must end
 command --kill-after and a margin of 0.25s to 2s before the end, and SIGKILL after --kill-after. kvslots does not notice if
 another client releases the slot. Signals and terminals are treated as by "kvslots run".`
 
-func limitRunCommand(env settings.Environment) *cobra.Command {
-	s := &limitSlot{}
+func cosmoRunCommand(env settings.Environment) *cobra.Command {
+	s := &cosmoSlot{}
 	var killAfter time.Duration
-	command := newLimitSubcommand(env, "run <key> [--limit N] [--duration 30s] [--wait 5s] [flags] -- command [argument…]",
-		"Run a command while holding a slot of a limit", limitRunHelp, nil,
+	command := newCosmoSubcommand(env, "run <key> [--limit N] [--duration 30s] [--wait 5s] [flags] -- command [argument…]",
+		"Run a command while holding a slot of a limit", cosmoRunHelp, nil,
 		func(flags *pflag.FlagSet) {
 			s.addFlags(flags, "; by default the host's name and the number of the process")
 			flags.Var(settings.Duration(&s.wait, 0, 0, settings.MaxDuration), "wait", "how long to wait for a slot")
@@ -44,7 +44,7 @@ func limitRunCommand(env settings.Environment) *cobra.Command {
 			killAfter, err = timeToEnd(killAfter, "duration", s.duration)
 			return err
 		},
-		func(c *limitSubcommand, args []string) error {
+		func(c *cosmoSubcommand, args []string) error {
 			dash := c.ArgsLenAtDash()
 			if dash < 0 || dash == len(args) {
 				return settings.Usagef("the command is missing: put it after --")
@@ -55,7 +55,7 @@ func limitRunCommand(env settings.Environment) *cobra.Command {
 			if s.jid == "" {
 				s.jid = defaultJobID()
 			}
-			s.limitSubcommand, s.key, s.until = c, args[0], clock.Now()+s.wait
+			s.cosmoSubcommand, s.key, s.until = c, args[0], clock.Now()+s.wait
 			defer s.close()
 			cfg := underlease.Config{Slot: s, KillAfter: killAfter}
 			return runUnder(c.Context(), c.Command, args[dash:], settings.WithoutSecrets(os.Environ()), cfg, s.granted)
@@ -69,9 +69,9 @@ func defaultJobID() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-type limitSlot struct {
-	*limitSubcommand
-	limitUse
+type cosmoSlot struct {
+	*cosmoSubcommand
+	cosmoUse
 	key   string
 	wait  time.Duration
 	until time.Duration // time, by package clock, of the end of the wait
@@ -81,14 +81,14 @@ type limitSlot struct {
 	slot    cosmo.Slot // as last acquired
 }
 
-func (s *limitSlot) close() {
+func (s *cosmoSlot) close() {
 	if s.nc != nil {
 		s.nc.Close()
 	}
 }
 
 // Borrow acquires a slot. While all slots are taken it tries again until --wait is over.
-func (s *limitSlot) Borrow(ctx context.Context) (lease underlease.Lease, err error) {
+func (s *cosmoSlot) Borrow(ctx context.Context) (lease underlease.Lease, err error) {
 	if s.slot.Key != "" && clock.Now() >= s.until {
 		return nil, errors.New("the answers of NATS take too long for so short a --duration")
 	}
@@ -129,13 +129,12 @@ func (fixedLease) Trouble() error { return nil }
 
 // Return releases the slot. Since Release ignores the end of ctx, Return then closes the
 // connection, without which Release fails.
-func (s *limitSlot) Return(ctx context.Context) error {
+func (s *cosmoSlot) Return(ctx context.Context) error {
 	defer context.AfterFunc(ctx, s.nc.Close)()
-	_, err := s.limiter.Release(ctx, s.slot)
-	return err
+	return s.limiter.Release(ctx, s.slot)
 }
 
-func (s *limitSlot) granted() ([]string, error) {
+func (s *cosmoSlot) granted() ([]string, error) {
 	environment := []string{"KVSLOTS_SLOT=" + s.slot.Key, fmt.Sprintf("KVSLOTS_POSITION=%d", s.slot.Number)}
 	if !s.json {
 		return environment, nil

@@ -15,37 +15,37 @@ import (
 	"github.com/kvslots/kvslots/kvslots/cosmo"
 )
 
-type limitSubcommand struct {
+type cosmoSubcommand struct {
 	*cobra.Command
 	nats settings.NATS
 	cosmo.Config
 	json bool
 }
 
-const limitHelp = "Limits are in a NATS bucket of their own, separate from the pools, and are shared with the Ruby workers of\n" +
+const cosmoHelp = "Limits are in a NATS bucket of their own, separate from the pools, and are shared with the Ruby workers of\n" +
 	"Cosmo::Job::Limit. They need no gateway, only a NATS with JetStream."
 
 const requestTimeout = 10 * time.Second
 
-func limitCommand(env settings.Environment) *cobra.Command {
+func cosmoCommand(env settings.Environment) *cobra.Command {
 	command := &cobra.Command{
-		Use:   "limit",
+		Use:   "cosmo",
 		Short: "Take and release slots of limits shared with Cosmo",
-		Long:  limitHelp,
+		Long:  cosmoHelp,
 		Args:  cobra.NoArgs,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(limitAcquireCommand(env), limitRunCommand(env), limitReleaseCommand(env), limitListCommand(env))
+	command.AddCommand(cosmoAcquireCommand(env), cosmoRunCommand(env), cosmoReleaseCommand(env), cosmoListCommand(env))
 	return command
 }
 
-// newLimitSubcommand returns a command that calls check and do. ownFlags declares the flags
+// newCosmoSubcommand returns a command that calls check and do. ownFlags declares the flags
 // that not all of these commands have.
-func newLimitSubcommand(env settings.Environment, use, short, long string, args cobra.PositionalArgs, ownFlags func(*pflag.FlagSet), check func() error,
-	do func(s *limitSubcommand, args []string) error,
+func newCosmoSubcommand(env settings.Environment, use, short, long string, args cobra.PositionalArgs, ownFlags func(*pflag.FlagSet), check func() error,
+	do func(s *cosmoSubcommand, args []string) error,
 ) *cobra.Command {
-	s := &limitSubcommand{}
-	s.Command = newCommand(env, &s.nats, use, short, long+"\n\n"+limitHelp, args, func(_ *cobra.Command, args []string) error {
+	s := &cosmoSubcommand{}
+	s.Command = newCommand(env, &s.nats, use, short, long+"\n\n"+cosmoHelp, args, func(_ *cobra.Command, args []string) error {
 		if err := check(); err != nil {
 			return settings.Usagef("%w", err)
 		}
@@ -65,7 +65,7 @@ func newLimitSubcommand(env settings.Environment, use, short, long string, args 
 }
 
 // with opens the bucket, and calls do. Both end at a signal.
-func (s *limitSubcommand) with(do func(ctx context.Context, l *cosmo.Limiter) error) error {
+func (s *cosmoSubcommand) with(do func(ctx context.Context, l *cosmo.Limiter) error) error {
 	ctx, release := untilSignal(s.Context())
 	defer release()
 	nc, l, err := s.open(ctx)
@@ -77,7 +77,7 @@ func (s *limitSubcommand) with(do func(ctx context.Context, l *cosmo.Limiter) er
 }
 
 // open connects and opens the bucket. The caller must close the connection.
-func (s *limitSubcommand) open(ctx context.Context) (*nats.Conn, *cosmo.Limiter, error) {
+func (s *cosmoSubcommand) open(ctx context.Context) (*nats.Conn, *cosmo.Limiter, error) {
 	nc, err := dialNATS(&s.nats)
 	if err != nil {
 		return nil, nil, err
@@ -92,21 +92,21 @@ func (s *limitSubcommand) open(ctx context.Context) (*nats.Conn, *cosmo.Limiter,
 	return nc, l, nil
 }
 
-type limitAnswer struct {
+type slotAnswer struct {
 	Slot     string `json:"slot"`
 	Number   int    `json:"number"`
 	Revision uint64 `json:"revision"`
 }
 
-func answerOf(slot cosmo.Slot) limitAnswer { return limitAnswer{slot.Key, slot.Number, slot.Revision} }
+func answerOf(slot cosmo.Slot) slotAnswer { return slotAnswer{slot.Key, slot.Number, slot.Revision} }
 
-type limitUse struct {
+type cosmoUse struct {
 	jid      string
 	limit    int
 	duration time.Duration
 }
 
-func (u *limitUse) addFlags(flags *pflag.FlagSet, jid string) {
+func (u *cosmoUse) addFlags(flags *pflag.FlagSet, jid string) {
 	flags.StringVar(&u.jid, "jid", "", "id of the job that takes the slot; it is stored in the bucket"+jid)
 	flags.Var(settings.Number(&u.limit, 1, 1, cosmo.MaxLimit), "limit", "number of slots; must be the same for all workers that share the limit")
 	flags.Var(settings.Duration(&u.duration, 30*time.Second, time.Second, cosmo.MaxDuration), "duration", "time after which the slot is free again without a release")
@@ -114,7 +114,7 @@ func (u *limitUse) addFlags(flags *pflag.FlagSet, jid string) {
 
 var errAllTaken = exitError{exitNoSlot, errors.New("all slots are taken")}
 
-func (u *limitUse) acquire(ctx context.Context, l *cosmo.Limiter, key string) (cosmo.Slot, error) {
+func (u *cosmoUse) acquire(ctx context.Context, l *cosmo.Limiter, key string) (cosmo.Slot, error) {
 	slot, err := l.Acquire(ctx, key, u.jid, u.limit, u.duration)
 	if errors.Is(err, kvslots.ErrNoSlot) {
 		err = errAllTaken
@@ -122,12 +122,12 @@ func (u *limitUse) acquire(ctx context.Context, l *cosmo.Limiter, key string) (c
 	return slot, err
 }
 
-func limitAcquireCommand(env settings.Environment) *cobra.Command {
-	var u limitUse
-	return newLimitSubcommand(env, "acquire <key> --jid ID [--limit N] [--duration 30s]", "Take a slot of a limit",
+func cosmoAcquireCommand(env settings.Environment) *cobra.Command {
+	var u cosmoUse
+	return newCosmoSubcommand(env, "acquire <key> --jid ID [--limit N] [--duration 30s]", "Take a slot of a limit",
 		"Take the first free slot of the limit <key>, and print its slot key, such as \"mail/0\". It does not wait: the exit\n"+
 			"code is 75 when all slots are taken. The slot is free again when it is released, or after --duration.\n"+
-			"To hold a slot while a command runs, use \"kvslots limit run\".",
+			"To hold a slot while a command runs, use \"kvslots cosmo run\".",
 		arguments("<key>"),
 		func(flags *pflag.FlagSet) { u.addFlags(flags, ", and needed to release the slot") },
 		func() error {
@@ -136,7 +136,7 @@ func limitAcquireCommand(env settings.Environment) *cobra.Command {
 			}
 			return nil
 		},
-		func(s *limitSubcommand, args []string) error {
+		func(s *cosmoSubcommand, args []string) error {
 			defer withoutBrokenPipe()()
 			return s.with(func(ctx context.Context, l *cosmo.Limiter) error {
 				slot, err := u.acquire(ctx, l, args[0])
@@ -144,24 +144,23 @@ func limitAcquireCommand(env settings.Environment) *cobra.Command {
 					return err
 				}
 				if err = report(s.OutOrStdout(), s.json, answerOf(slot), slot.Key); err != nil { // the slot is known to no one
-					_, failed := l.Release(ctx, slot)
-					return errors.Join(err, failed)
+					return errors.Join(err, l.Release(ctx, slot))
 				}
 				return nil
 			})
 		})
 }
 
-// limitWhose are the flags that tell which acquisition to release.
-type limitWhose struct {
+// cosmoWhose are the flags that tell which acquisition to release.
+type cosmoWhose struct {
 	jid      string
 	revision uint64
 	force    bool
 }
 
-func limitReleaseCommand(env settings.Environment) *cobra.Command {
-	var whose limitWhose
-	return newLimitSubcommand(env, "release <slot> --jid ID", "Release a slot of a limit",
+func cosmoReleaseCommand(env settings.Environment) *cobra.Command {
+	var whose cosmoWhose
+	return newCosmoSubcommand(env, "release <slot> --jid ID", "Release a slot of a limit",
 		"Release a slot, such as \"mail/0\", if the job --jid still holds it, or the acquisition with --revision, which\n"+
 			"\"acquire --json\" and \"list\" print. If both are given, both must match. If the slot is free, or another job holds\n"+
 			"it, the command does nothing and prints \"not held\", which is not an error.",
@@ -177,7 +176,7 @@ func limitReleaseCommand(env settings.Environment) *cobra.Command {
 			}
 			return nil
 		},
-		func(s *limitSubcommand, args []string) error {
+		func(s *cosmoSubcommand, args []string) error {
 			return s.with(func(ctx context.Context, l *cosmo.Limiter) error {
 				ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 				defer cancel()
@@ -195,16 +194,48 @@ func limitReleaseCommand(env settings.Environment) *cobra.Command {
 }
 
 // release releases a slot if the acquisition that holds it is the one that is meant.
-func (w *limitWhose) release(ctx context.Context, l *cosmo.Limiter, slotKey string) (bool, error) {
-	slot, jid, err := l.Holder(ctx, slotKey)
+func (w *cosmoWhose) release(ctx context.Context, l *cosmo.Limiter, slotKey string) (bool, error) {
+	held, err := l.Holder(ctx, slotKey)
 	if errors.Is(err, kvslots.ErrNotHeld) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("cannot read the slot's holder: %w", err)
 	}
-	if w.jid != "" && jid != w.jid || w.revision != 0 && slot.Revision != w.revision {
+	if w.jid != "" && held.JobID != w.jid || w.revision != 0 && held.Revision != w.revision {
 		return false, nil
 	}
-	return l.Release(ctx, slot)
+	return true, l.Release(ctx, held.Slot)
+}
+
+type heldAnswer struct {
+	slotAnswer
+	JobID string `json:"jid"`
+	Age   int    `json:"age"` // in seconds, rounded down
+}
+
+func cosmoListCommand(env settings.Environment) *cobra.Command {
+	return newCosmoSubcommand(env, "list [<key>]", "List the slots of limits that are held",
+		"List the slots in the bucket that jobs hold, in the order of their acquisition, or only those of the limit <key>.\n"+
+			"Each has a line with the job's id, the time since the acquisition, and the revision.",
+		arguments("[<key>]"), func(*pflag.FlagSet) {}, func() error { return nil },
+		func(s *cosmoSubcommand, args []string) error {
+			return s.with(func(ctx context.Context, l *cosmo.Limiter) error {
+				all, err := l.Held(ctx)
+				if err != nil {
+					return err
+				}
+				for _, held := range all {
+					if len(args) > 0 && held.Key != fmt.Sprintf("%s/%d", args[0], held.Number) {
+						continue
+					}
+					since := max(time.Since(held.Acquired), 0)
+					if err := report(s.OutOrStdout(), s.json, heldAnswer{answerOf(held.Slot), held.JobID, int(since / time.Second)},
+						fmt.Sprintf("%s: job %s, age %s, revision %d", held.Key, legible(held.JobID), age(since), held.Revision)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
 }

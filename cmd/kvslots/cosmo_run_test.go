@@ -21,7 +21,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
-func TestLimitRun(t *testing.T) {
+func TestCosmoRun(t *testing.T) {
 	nc, limit := onLimits(t)
 	sh := func(script string, flags ...string) []string {
 		return append(limit(append([]string{"run", "mail"}, flags...)...), "--", "/bin/sh", "-c", script)
@@ -51,7 +51,7 @@ func TestLimitRun(t *testing.T) {
 }
 
 // While the command runs, the bucket has its job id. --wait takes the slot when it is free.
-func TestLimitRunWaits(t *testing.T) {
+func TestCosmoRunWaits(t *testing.T) {
 	_, limit := onLimits(t)
 	wantCall(t, 0, "", "", limit("list")...) // it creates the bucket
 	end := filepath.Join(t.TempDir(), "end")
@@ -78,7 +78,7 @@ func TestLimitRunWaits(t *testing.T) {
 
 // The command ends before its duration, by the record of NATS. TestRunCommandEndsBeforeItsLease has
 // the commands that do not handle SIGTERM.
-func TestLimitRunEndsBeforeItsDuration(t *testing.T) {
+func TestCosmoRunEndsBeforeItsDuration(t *testing.T) {
 	t.Parallel() // waits for seconds
 	nc, limit := onLimits(t)
 	wantCall(t, 0, "", "", limit("list")...)
@@ -111,8 +111,8 @@ func TestLimitRunEndsBeforeItsDuration(t *testing.T) {
 	wantCall(t, 0, "", "", limit("list")...)
 }
 
-// limit run passes signals to the command. A signal during the wait ends it.
-func TestLimitRunPassesSignals(t *testing.T) {
+// cosmo run passes signals to the command. A signal during the wait ends it.
+func TestCosmoRunPassesSignals(t *testing.T) {
 	nc, limit := onLimits(t)
 	out := newLogs()
 	process := self(t, out, append(limit("run", "mail"), "--", "/bin/sh", "-c",
@@ -139,14 +139,14 @@ func TestLimitRunPassesSignals(t *testing.T) {
 }
 
 // The default of --jid names the host and the process.
-func TestLimitRunDefaultJobID(t *testing.T) {
+func TestCosmoRunDefaultJobID(t *testing.T) {
 	if got := defaultJobID(); !regexp.MustCompile(`^.*:[0-9]+$`).MatchString(got) {
 		t.Errorf("got %q", got)
 	}
 }
 
 // A second signal ends the attempts to release the slot, which ends them with the connection.
-func TestLimitRunGivesUpTheRelease(t *testing.T) {
+func TestCosmoRunGivesUpTheRelease(t *testing.T) {
 	_, url := runNATS(t, jetStreamOptions(t))
 	url, cut := throughWire(t, url)
 	nc := connectNATS(t, url)
@@ -157,7 +157,7 @@ func TestLimitRunGivesUpTheRelease(t *testing.T) {
 	cut()
 	ctx, signalled := context.WithCancel(t.Context())
 	signalled()
-	s := &limitSlot{nc: nc, limiter: limiter, slot: slot}
+	s := &cosmoSlot{nc: nc, limiter: limiter, slot: slot}
 	if err := s.Return(ctx); !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("got %v", err)
 	}
@@ -165,14 +165,14 @@ func TestLimitRunGivesUpTheRelease(t *testing.T) {
 
 // If NATS cannot be reached when the command has ended, the exit code is still that of the
 // command.
-func TestLimitRunWithoutNATSAtTheEnd(t *testing.T) {
+func TestCosmoRunWithoutNATSAtTheEnd(t *testing.T) {
 	t.Parallel() // waits for seconds
 	_, url := runNATS(t, jetStreamOptions(t))
 	url, cut := throughWire(t, url)
 	end := filepath.Join(t.TempDir(), "end")
 	out, errs, code := &logtest.Output{}, &logtest.Log{}, make(chan int, 1)
 	args := []string{
-		"limit", "run", "mail", "--nats-url", url, "--duration", "1h", "--",
+		"cosmo", "run", "mail", "--nats-url", url, "--duration", "1h", "--",
 		"/bin/sh", "-c", `echo ready; while ! test -e ` + end + `; do sleep 0.02; done; exit 5`,
 	}
 	go func() { code <- run(t.Context(), args, strings.NewReader(""), out, errs, noEnv) }()

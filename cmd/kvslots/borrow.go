@@ -54,7 +54,6 @@ func borrowCommand(env settings.Environment) *cobra.Command {
 			}
 			ctx, release := untilSignal(ctx)
 			defer release()
-			defer withoutBrokenPipe()()
 			s, err := p.slot(t, args)
 			if err != nil {
 				return err

@@ -137,7 +137,6 @@ func cosmoAcquireCommand(env settings.Environment) *cobra.Command {
 			return nil
 		},
 		func(s *cosmoSubcommand, args []string) error {
-			defer withoutBrokenPipe()()
 			return s.with(func(ctx context.Context, l *cosmo.Limiter) error {
 				slot, err := u.acquire(ctx, l, args[0])
 				if err != nil {

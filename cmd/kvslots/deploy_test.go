@@ -129,6 +129,9 @@ func TestUnit(t *testing.T) {
 	if codes := unit["RestartPreventExitStatus"]; codes != nil {
 		t.Errorf("systemd does not restart the gateway after exit code %q, and Go gives a crash that of wrong settings", codes)
 	}
+	if restart := unit["Restart"]; !slices.Equal(restart, []string{"always"}) {
+		t.Errorf("Restart=%q: systemd counts SIGPIPE as a clean exit", restart)
+	}
 	stop, err := time.ParseDuration(unit["TimeoutStopSec"][0])
 	if d := settings.NewServe(&pflag.FlagSet{}).DrainWait; err != nil || stop < d+3*gatewayserver.CloseTimeout {
 		t.Errorf("a drain of %s does not fit into TimeoutStopSec=%s, %v", d, stop, err)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"regexp"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +26,14 @@ func main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env settings.Environment) int {
 	started := false
 	root := rootCommand(env)
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	heedPipes := func() {}
+	defer func() { heedPipes() }()
+	root.PersistentPreRun = func(command *cobra.Command, _ []string) {
+		started = true
+		if slices.Contains(longRunning, strings.TrimPrefix(command.CommandPath(), "kvslots ")) {
+			heedPipes = withoutBrokenPipe()
+		}
+	}
 	root.SetArgs(append([]string{}, args...)) // not nil, for which cobra uses os.Args
 	root.SetIn(stdin)
 	root.SetOut(stdout)

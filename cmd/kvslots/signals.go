@@ -46,7 +46,10 @@ func unlessInterrupted(ctx context.Context, err error) error {
 	return cause
 }
 
-// withoutBrokenPipe lets a write to standard output fail if its reader is gone. Without it, the
+// longRunning are the commands that go on when the reader of their output has gone.
+var longRunning = []string{"serve", "run", "lock", "sem", "borrow", "register", "backup", "restore", "bench", "cosmo run", "cosmo acquire"}
+
+// withoutBrokenPipe lets a write to standard output or standard error fail if its reader is gone. Without it, the
 // process would be killed by SIGPIPE, with what it has taken. restore must be called.
 func withoutBrokenPipe() (restore func()) {
 	signals := make(chan os.Signal, 1)

@@ -145,8 +145,8 @@ func (d *Dialect) serve(w http.ResponseWriter, r *http.Request, parse func(*http
 	after, _ := strconv.ParseUint(r.Header.Get(wire.LastEventIDHeader), 10, 64) // 0 for what is no ID: the stream starts over
 	watcher := d.store.Watch(after, f.pools...)
 	defer watcher.Close()
-	s := &stream{dialect: d, filter: f, watcher: watcher, w: w, control: http.NewResponseController(w)}
-	s.run(r)
+	s := &stream{dialect: d, filter: f, watcher: watcher, w: w, r: r, control: http.NewResponseController(w)}
+	s.run()
 	return nil
 }
 

@@ -29,9 +29,13 @@ const (
 	// should do at once after their gateway has gone.
 	retryLeast, retrySpread = time.Second, 2 * time.Second
 
-	// maxUnread is how many bytes the kernel may keep for a client that has not read them. By
+	// maxUnsent is how many bytes this kernel may keep for a client whose kernel takes no more. By
 	// itself it keeps megabytes, so that a write to a client that does not read returns for long.
-	maxUnread = 32 << 10
+	maxUnsent = 32 << 10
+
+	// maxUnread is how many bytes more are written to a client whose kernel keeps so many that the
+	// client has not read: none. Its buffer may have megabytes, too.
+	maxUnread = 256 << 10
 
 	// maxKept is the size of a buffer that is kept for the next write, in bytes.
 	maxKept = 16 << 10
@@ -43,7 +47,9 @@ type stream struct {
 	watcher *kvslots.Watcher
 	w       http.ResponseWriter
 	control *http.ResponseController
+	r       *http.Request
 	buffer  []byte
+	widest  int    // jsonhttp.ReceiveWindow at its widest
 	id      uint64 // the last one that was sent
 }
 
@@ -55,10 +61,10 @@ func header(w http.ResponseWriter) {
 }
 
 // run sends events until the client hangs up, reads too slowly, or the gateway stops.
-func (s *stream) run(r *http.Request) {
-	ctx, end := s.dialect.lending.UntilStop(r.Context())
+func (s *stream) run() {
+	ctx, end := s.dialect.lending.UntilStop(s.r.Context())
 	defer end()
-	jsonhttp.SetWriteBuffer(r, maxUnread)
+	jsonhttp.SetWriteBuffer(s.r, maxUnsent)
 	header(s.w)
 	s.buffer = append(s.buffer, "retry: "+strconv.FormatInt((retryLeast+rand.N(retrySpread)).Milliseconds(), 10)+"\n\n"...)
 	if s.send() != nil {
@@ -67,13 +73,16 @@ func (s *stream) run(r *http.Request) {
 	for {
 		err := s.next(ctx)
 		if err == nil {
+			err = s.untilRead(ctx)
+		}
+		if err == nil {
 			err = s.send()
 		}
 		if err == nil && !clock.Sleep(ctx, gather) {
 			err = context.Cause(ctx)
 		}
 		if err != nil {
-			s.end(r, err)
+			s.end(err)
 			return
 		}
 	}
@@ -143,15 +152,46 @@ func (s *stream) putID(id uint64) {
 	}
 }
 
-// send writes the buffer. The deadline is for this write only: over HTTP/2 one that passes ends
+// untilRead waits until the client's kernel keeps no more than maxUnread. The answer to a comment says how much that
+// is: a kernel that has room does not say by itself that its client has read.
+func (s *stream) untilRead(ctx context.Context) error {
+	for end := time.Now().Add(s.dialect.writeTimeout); s.unread() > maxUnread; {
+		if time.Now().After(end) {
+			_ = s.control.SetWriteDeadline(end) // so that the connection ends with the stream
+			return os.ErrDeadlineExceeded
+		}
+		if err := s.write([]byte(":\n\n")); err != nil {
+			return err
+		}
+		if !clock.Sleep(ctx, gather) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// unread returns how many bytes the client's kernel keeps that the client has not read, as far as its window has shrunk.
+func (s *stream) unread() int {
+	window := jsonhttp.ReceiveWindow(s.r)
+	s.widest = max(s.widest, window)
+	return s.widest - window
+}
+
+// write writes and flushes. The deadline is for this write only: over HTTP/2 one that passes ends
 // the stream, even if nothing is being written.
-func (s *stream) send() error {
+func (s *stream) write(text []byte) error {
 	_ = s.control.SetWriteDeadline(time.Now().Add(s.dialect.writeTimeout)) // fails only for the ResponseWriters of tests
-	_, err := s.w.Write(s.buffer)
+	_, err := s.w.Write(text)
 	if err == nil {
 		err = s.control.Flush()
 	}
 	_ = s.control.SetWriteDeadline(time.Time{})
+	return err
+}
+
+// send writes the buffer.
+func (s *stream) send() error {
+	err := s.write(s.buffer)
 	if s.buffer = s.buffer[:0]; cap(s.buffer) > maxKept {
 		s.buffer = nil
 	}
@@ -159,13 +199,13 @@ func (s *stream) send() error {
 }
 
 // end ends the stream, as far as its client still reads.
-func (s *stream) end(r *http.Request, why error) {
+func (s *stream) end(why error) {
 	switch {
 	case errors.Is(why, wire.ErrDraining), errors.Is(why, kvslots.ErrClosed):
 		s.buffer = append(s.buffer[:0], ": the gateway stops\n\n"...)
 		_ = s.send()
 	case errors.Is(why, os.ErrDeadlineExceeded):
 		s.dialect.cut.Add(1)
-		ops.TraceOf(r.Header.Get).Log(s.dialect.log, slog.LevelDebug, "a stream of events was cut: its client reads too slowly")
+		ops.TraceOf(s.r.Header.Get).Log(s.dialect.log, slog.LevelDebug, "a stream of events was cut: its client reads too slowly")
 	}
 }

@@ -14,7 +14,7 @@ type conn struct {
 	raw syscall.RawConn // nil if there is none
 }
 
-// WithConn is http.Server.ConnContext. HungUp and SetWriteBuffer need it.
+// WithConn is http.Server.ConnContext. HungUp, SetWriteBuffer and ReceiveWindow need it.
 func WithConn(ctx context.Context, layered net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, socket(layered))
 }
@@ -26,6 +26,15 @@ func SetWriteBuffer(r *http.Request, bytes int) {
 	if buffered, ok := c.Conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
 		_ = buffered.SetWriteBuffer(bytes) // fails only for a closed connection
 	}
+}
+
+// ReceiveWindow returns how many bytes more the client's kernel would accept when it last acknowledged some: by what the
+// client has not read it is less than before. It is 0 on systems without a way to ask the kernel.
+func ReceiveWindow(r *http.Request) (bytes int) {
+	if c, _ := r.Context().Value(connKey{}).(conn); c.raw != nil {
+		_ = c.raw.Control(func(fd uintptr) { bytes = receiveWindow(fd) }) // fails only for a closed connection
+	}
+	return bytes
 }
 
 // HungUp reports whether the client has closed its end of the connection. The request's

@@ -9,3 +9,13 @@ func peerClosed(fd uintptr) bool {
 	n, err := unix.Poll(poll, 0)
 	return err == nil && n > 0 && poll[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
 }
+
+// receiveWindow returns the window that the peer has advertised last, in bytes. It is 0 if there is none, and before
+// Linux 5.4.
+func receiveWindow(fd uintptr) int {
+	info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		return 0
+	}
+	return int(info.Snd_wnd)
+}

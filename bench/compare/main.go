@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -25,11 +26,8 @@ var (
 	errNotReturned = errors.New("the lease had ended before it was returned")
 )
 
-// ballast is what kvslots serve reserves, too (see package server).
-var ballast []byte
-
 func main() {
-	ballast = make([]byte, 32<<20)
+	defer runtime.KeepAlive(make([]byte, 32<<20)) // as kvslots serve does (see package server)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil && !errors.Is(err, pflag.ErrHelp) {

@@ -1,4 +1,5 @@
-# Everything needs Go alone, except race (a C compiler) and check's govulncheck.
+# Everything needs Go alone, except race (a C compiler) and check's govulncheck. What make builds
+# here is compiled as the tests are, so that it is compiled once; what is released has no paths.
 
 GO       ?= go
 FUZZTIME ?= 30s
@@ -16,13 +17,27 @@ RELEASE   = bin/release
 PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 IMAGE    ?= kvslots:$(VERSION)
 
-.PHONY: run build man release image test test-browser race check soak bench bench-others bench-clients benchmarks fuzz
+# Where "make run" serves.
+ADDR      = $(or $(KVSLOTS_HTTP_ADDR),127.0.0.1:8080)
 
-run: ## serve on 127.0.0.1:8080, data in ./kvslots-data
-	$(GO) run ./cmd/kvslots serve
+.PHONY: needs-go run build man release image test test-browser race check soak bench bench-others bench-clients benchmarks fuzz
 
-build: ## bin/kvslots
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/kvslots ./cmd/kvslots
+needs-go:
+	@$(GO) list -m >/dev/null || { echo "kvslots needs Go $$(sed -n 's/^go \([0-9]*\.[0-9]*\).*/\1/p' go.mod) or later: https://go.dev/dl" >&2; exit 1; }
+
+run: build ## serve on 127.0.0.1:8080, data in ./kvslots-data, and print what to try
+	@while kill -0 $$$$ 2>/dev/null; do \
+		if bin/kvslots ready --server http://$(ADDR) >/dev/null 2>&1; then \
+			printf '%s\n' '' 'The page is at http://$(ADDR)/. In another terminal, in this directory, try:' '' \
+				"  curl -X PUT http://$(ADDR)/l/9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01 -d '{\"count\": 5}'" \
+				"  bin/kvslots lock --server http://$(ADDR) nightly -- sh -c 'echo the job runs; sleep 5'" ''; \
+			break; \
+		fi; \
+		sleep 0.2; \
+	done & exec bin/kvslots serve
+
+build: needs-go ## bin/kvslots
+	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o bin/kvslots ./cmd/kvslots
 
 man: build ## man pages and completions in bin/share, to be copied to /usr/share or /usr/local/share
 	bin/kvslots man bin/share
@@ -41,7 +56,7 @@ image: ## an image named IMAGE, for this machine; IMAGE_FLAGS are further flags 
 	docker buildx build -f cmd/kvslots/deploy/Dockerfile --build-arg VERSION=$(VERSION) \
 		--build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE) -t $(IMAGE) $(IMAGE_FLAGS) .
 
-test: ## the packages wait more than they compute, so four at a time
+test: needs-go ## the packages wait more than they compute, so four at a time
 	CGO_ENABLED=0 $(GO) test -p 4 -parallel 8 -timeout 20m ./...
 	for module in $(NESTED); do CGO_ENABLED=0 $(GO) test -C $$module -count=1 ./... || exit; done
 

@@ -186,7 +186,7 @@ func curl(args []string) (string, error) {
 				method = http.MethodPost
 			}
 		default:
-			url = "http://" + args[i]
+			url = "http://" + strings.TrimPrefix(args[i], "http://")
 		}
 	}
 	r, err := http.NewRequest(method, url, strings.NewReader(body))

@@ -156,10 +156,7 @@ func (c *Client) take(ctx context.Context, t taking) error {
 		if t.key == "" {
 			t.key = uuid.NewString()
 		}
-		t.asked = min(max(t.until-sent, 0), longestAsk)
-		if last != nil { // gateways wait for whole seconds
-			t.asked = t.asked.Truncate(time.Second)
-		}
+		t.asked = min(max(t.until-sent, 0), longestAsk) // in whole seconds, rounded up: 0 leaves the line
 		err := t.ask(within, &t)
 		switch {
 		case err == nil:
@@ -193,7 +190,7 @@ func (t *taking) asksAgain(ctx context.Context, err error, sent, grace time.Dura
 	case errors.Is(err, kvslots.ErrNoSlot) && left <= 0:
 		// The place in line is kept for a repeat. One without a wait leaves the line.
 		return t.asked > 0 && !t.given
-	case errors.Is(err, kvslots.ErrNoSlot) && now-sent > longestPause: // the gateway has waited, and keeps the place in line
+	case errors.Is(err, kvslots.ErrNoSlot) && now-sent >= time.Second: // the gateway has waited, and keeps the place in line
 		t.pause = 0
 		return true
 	case errors.Is(err, kvslots.ErrNoSlot):

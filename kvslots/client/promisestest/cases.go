@@ -25,6 +25,7 @@ type promise struct {
 	name   string
 	do     string
 	taken  bool // by another client
+	second bool // taken, until the last second of the wait, and a second client waits behind the call
 	wait   int
 	cancel float64
 	lookup float64 // seconds
@@ -53,6 +54,8 @@ var promises = []promise{
 	{name: "no fault", do: lock, want: granted, most: 1.5},
 	{name: "taken", do: borrow, taken: true, want: taken, most: 1.5},
 	{name: "taken", do: lock, taken: true, wait: 1, want: taken, least: 0.9, most: 4.5},
+	{name: "given back in the last second", do: borrow, second: true, wait: 3, want: granted, least: 1.9, most: 4},
+	{name: "given back in the last second", do: lock, second: true, wait: 3, want: granted, least: 1.9, most: 4},
 	{name: "accepts and never answers", do: borrow, faults: all(hangs), want: unavailable, most: 3.5},
 	{name: "accepts and never answers", do: lock, faults: all(hangs), want: unavailable, most: 3.5},
 	{name: "accepts and never answers, wait 1 s", do: borrow, wait: 1, faults: all(hangs), want: unavailable, most: 4.5},

@@ -2,6 +2,7 @@ package promisestest
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // slack is how many times as long as on an idle machine a call may take, since tests share a busy one. A client that hangs
@@ -36,7 +38,7 @@ const leftTime = 8 * time.Second
 // Check drives a driver through the cases, in front of a gateway of its own, and logs a table. It starts the
 // driver's command, which must not be started.
 func Check(t *testing.T, driver *exec.Cmd) {
-	store, gateway := startGateway(t)
+	store, lending, gateway := startGateway(t)
 	ask := start(t, driver)
 	var table strings.Builder
 	columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -46,15 +48,25 @@ func Check(t *testing.T, driver *exec.Cmd) {
 		t.Run(p.do+" "+p.name, func(t *testing.T) {
 			pool := uuid.New()
 			kvslotstest.Must(t, kvslotstest.Err(store.Register(t.Context(), pool, 1)))
-			if p.taken {
+			faults := p.faults
+			var other *second
+			switch {
+			case p.second:
+				other = newSecond(t, store, lending, pool, p.do)
+				faults = append(faults, other.behind(hold(t, store, pool)))
+			case p.taken:
 				hold(t, store, pool)
 			}
-			c := call{URL: startProxy(t, gateway, p.faults), Do: p.do, Pool: pool.String(), Name: "x", TTL: 60, Wait: p.wait, Cancel: p.cancel, Lookup: p.lookup}
+			c := call{URL: startProxy(t, gateway, faults), Do: p.do, Pool: pool.String(), Name: "x", TTL: 60, Wait: p.wait, Cancel: p.cancel, Lookup: p.lookup}
 			if p.lookup > 0 {
 				c.URL = strings.Replace(c.URL, "127.0.0.1", slowHost, 1)
 			}
 			got := ask(t, c)
 			p.compare(t, got)
+			if other != nil {
+				other.leave()
+				<-other.left
+			}
 			for range p.calls - 1 {
 				p.compare(t, ask(t, c))
 			}
@@ -68,9 +80,15 @@ func Check(t *testing.T, driver *exec.Cmd) {
 	t.Log("\n" + table.String())
 }
 
-func startGateway(t *testing.T) (store *kvslots.Store, url string) {
-	store = kvslotstest.New(t)
-	lending := gateway.NewLending()
+// maxWait is the longest wait that the gateway grants: clients repeat the requests with a longer one.
+const maxWait = 2 * time.Second
+
+func startGateway(t *testing.T) (store *kvslots.Store, lending *gateway.Lending, url string) {
+	store, err := natsstore.Open(t.Context(), kvslotstest.Start(t, "").Connect(), kvslots.Config{MaxWait: maxWait, ResumeGrace: kvslots.DefaultResumeGrace})
+	kvslotstest.Must(t, err)
+	t.Cleanup(func() { kvslotstest.Must(t, store.Close(context.Background())) })
+	lending = gateway.NewLending()
+	lending.MaxWait = maxWait
 	web := httptest.NewServer(gateway.New(gateway.Config{
 		Store: store, Lending: lending, Logger: logtest.Logger(),
 		Dialects: []gateway.Dialect{
@@ -79,7 +97,7 @@ func startGateway(t *testing.T) (store *kvslots.Store, url string) {
 		},
 	}).Handler())
 	t.Cleanup(web.Close)
-	return store, web.URL
+	return store, lending, web.URL
 }
 
 // start starts a driver. It returns a function that passes it a call.
@@ -122,12 +140,19 @@ func (p promise) compare(t *testing.T, got outcome) {
 	}
 }
 
-func hold(t *testing.T, store *kvslots.Store, pool uuid.UUID) {
+// hold takes the lock and the pool's slot, until giveBack is called, or the test ends.
+func hold(t *testing.T, store *kvslots.Store, pool uuid.UUID) (giveBack func()) {
 	session, err := kvslots.NewSession(t.Context(), store)
 	kvslotstest.Must(t, err)
-	t.Cleanup(func() { _ = session.Close(t.Context()) })
 	kvslotstest.Must(t, session.Mutex("x").Lock(t.Context()))
-	kvslotstest.Must(t, kvslotstest.Err(store.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0))))
+	lease, err := store.Borrow(t.Context(), pool, kvslots.WithFixedTTL(time.Hour), kvslots.WithWait(0))
+	kvslotstest.Must(t, err)
+	giveBack = func() {
+		_ = session.Close(context.Background())
+		_, _ = lease.Return(context.Background())
+	}
+	t.Cleanup(giveBack)
+	return giveBack
 }
 
 // wantNothing checks that nothing is left in the store, except what another client holds.

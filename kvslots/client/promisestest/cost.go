@@ -16,7 +16,7 @@ func Cost(t *testing.T, driver *exec.Cmd) {
 		t.Skip("measures for a minute: make bench-clients")
 	}
 	const rounds, pairs, warm = 15, 500, 3
-	store, url := startGateway(t)
+	store, _, url := startGateway(t)
 	ask, pool := start(t, driver), uuid.New()
 	if _, err := store.Register(t.Context(), pool, 1); err != nil {
 		t.Fatal(err)

@@ -74,20 +74,19 @@ func (c *conn) serve() {
 	}()
 	for c.next() {
 	}
-	c.leaveSession()
+	c.endSession()
 	c.linger(read)
 	c.raw.Close()
 	<-read
 }
 
-// read reads until the client has gone, and then ends the session, unless it certainly holds
-// nothing: that ends the request being served, and releases what the connection holds, with
-// one write.
+// read reads until the client has gone, and then ends the session: that ends the request being
+// served, and releases what the connection holds, with one write.
 func (c *conn) read() {
 	defer stack.Recover(c.server.log)
 	_ = c.input.fill(c.stream)
 	c.gone.Store(true)
-	if s := c.sessionToEnd(); s != nil {
+	if s := c.currentSession(); s != nil {
 		s.end()
 	}
 	c.cancel()
@@ -137,33 +136,10 @@ func (c *conn) currentSession() *session {
 	return c.session
 }
 
-// sessionToEnd returns the connection's session if it has to be ended since the client has
-// gone, or nil.
-func (c *conn) sessionToEnd() *session {
-	c.mu.Lock() // so that it is not left to another connection meanwhile
-	defer c.mu.Unlock()
-	if c.session == nil || c.server.kept != nil || !c.session.endsIfHolding() {
-		return nil
-	}
-	return c.session
-}
-
-// leaveSession ends the connection's session, or leaves it to the next connection, or to
-// what it holds.
-func (c *conn) leaveSession() {
-	c.mu.Lock()
-	s := c.session
-	c.session = nil
-	c.mu.Unlock()
-	if s == nil {
-		return
-	}
-	defer c.server.withSession.Add(-1)
-	switch {
-	case !s.mayHold() && c.server.unused.add(s):
-	case c.server.kept.keep(s):
-	default:
+func (c *conn) endSession() {
+	if s := c.currentSession(); s != nil {
 		s.end()
+		c.server.withSession.Add(-1)
 	}
 }
 
@@ -174,14 +150,11 @@ func (c *conn) openSession() (*session, error) {
 	if s := c.currentSession(); s != nil {
 		return s, nil
 	}
-	s := c.server.unused.take(c)
-	if s == nil {
-		call := &ops.Call{Operation: ops.CreateSession, Request: c, Arrived: time.Now()}
-		if err := c.server.service.Do(context.Background(), context.Background(), call, func() {}); err != nil {
-			return nil, err
-		}
-		s = newSession(c, call.Session)
+	call := &ops.Call{Operation: ops.CreateSession, Request: c, Arrived: time.Now()}
+	if err := c.server.service.Do(context.Background(), context.Background(), call, func() {}); err != nil {
+		return nil, err
 	}
+	s := newSession(c, call.Session)
 	c.server.withSession.Add(1)
 	c.mu.Lock()
 	c.session = s
@@ -314,42 +287,20 @@ func (x *exchange) serveCommand(c *command, r request) bool {
 // perform performs a call, of a session if that is not nil, and sends the reply.
 func (x *exchange) perform(call *ops.Call, s *session) bool {
 	call.Request, call.Arrived = x.conn, x.began
-	if s != nil {
-		s.begin()
-	}
 	err := x.server.service.Do(x.ctx, context.Background(), call, func() {
 		if s != nil {
-			s.ended(call, nil)
-		} else {
-			x.noteLease(call)
+			s.use()
 		}
-		x.deliver(call, s)
+		x.deliver(call)
 	})
 	if err == nil {
 		return true
 	}
-	if s != nil {
-		s.ended(call, err)
-	}
 	return x.refuse(err, call)
 }
 
-func (x *exchange) noteLease(call *ops.Call) {
-	s := x.server.kept.holder(call.Token, x.currentSession())
-	if s == nil || call.Token == "" {
-		return
-	}
-	if answer, ok := call.Answer.(wire.Renewed); ok {
-		s.renewed(call.Token, time.Duration(answer.Remaining+1)*time.Second)
-		return
-	}
-	s.released(call.Token)
-	x.server.kept.forget(call.Token)
-}
-
-// deliver sends the reply to a call, of a session if that is not nil. It takes back a grant
-// that the client will not learn of.
-func (x *exchange) deliver(call *ops.Call, s *session) {
+// deliver sends the reply to a call. It takes back a grant that the client will not learn of.
+func (x *exchange) deliver(call *ops.Call) {
 	lost := call.Granted() && x.gone.Load()
 	if !lost && x.send(replyTo(call)) == nil || !call.Granted() { // a client that closes its sending side may still read
 		return
@@ -357,10 +308,7 @@ func (x *exchange) deliver(call *ops.Call, s *session) {
 	if x.sent == nil {
 		x.sent = context.Canceled
 	}
-	if x.server.service.TakeBack(context.Background(), call) {
-		s.released(call.Token)
-		x.server.kept.forget(call.Token)
-	}
+	x.server.service.TakeBack(context.Background(), call)
 }
 
 // refuse sends the reply to an error, and reports whether the connection goes on.

@@ -40,10 +40,6 @@ type Config struct {
 	// or empty Tokens require none.
 	Tokens *ops.Tokens
 
-	// KeepOnDisconnect keeps what a connection holds when it is closed, until its lease
-	// ends. Otherwise it is released at once.
-	KeepOnDisconnect bool
-
 	// Logger receives a line for each request, at level debug, without keys and secrets.
 	// nil means that nothing is logged.
 	Logger *slog.Logger
@@ -55,9 +51,6 @@ type Server struct {
 	cfg     Config
 	log     *slog.Logger
 	metrics *serverMetrics
-	unused  unusedSessions
-	ends    tasks       // that end sessions
-	kept    *keptLeases // nil unless Config.KeepOnDisconnect
 
 	mu       sync.Mutex
 	ln       net.Listener // nil before Serve
@@ -72,11 +65,7 @@ type Server struct {
 func New(cfg Config) *Server {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{cfg: cfg, log: cfg.Logger, open: map[*conn]struct{}{}}
-	s.unused.by = map[string][]*session{}
 	s.metrics = newMetrics(s)
-	if cfg.KeepOnDisconnect {
-		s.kept = newKeptLeases()
-	}
 	clients := cfg.Clients
 	if clients == nil {
 		clients = s.Clients
@@ -88,11 +77,8 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Clients returns the number of connections without a session, less the number of sessions
-// without a connection: with all sessions it is the number of clients.
-func (s *Server) Clients() int {
-	return int(s.connections.Load()-s.withSession.Load()) - s.unused.len()
-}
+// Clients returns the number of connections without a session.
+func (s *Server) Clients() int { return int(s.connections.Load() - s.withSession.Load()) }
 
 // Collectors returns the server's metrics, for gateway.Config.
 func (s *Server) Collectors() []prometheus.Collector { return s.metrics.collectors }
@@ -192,9 +178,6 @@ func (s *Server) Finish(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
 		s.serving.Wait()
-		s.unused.stop()
-		s.kept.stop()
-		s.ends.wait()
 		close(done)
 	}()
 	select {

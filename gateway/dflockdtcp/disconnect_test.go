@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvslots/kvslots/gateway/dflockdtcp"
 	"github.com/kvslots/kvslots/kvslots"
 )
 
@@ -114,81 +113,34 @@ func TestRequestsBeforeTheEnd(t *testing.T) {
 	f.nothingHeld(t)
 }
 
-// Connections that end without anything leave their session to the next one.
-func TestSessionsAreReused(t *testing.T) {
-	store := openStore(t, kvslots.Config{})
+// Each connection has a session of its own, which ends with it.
+func TestSessionEndsWithItsConnection(t *testing.T) {
+	store := &sessionsOf{Store: openStore(t, kvslots.Config{})}
 	f := openFixture(t, store)
-	var owner uint64
-	for i := range 20 {
+	for i := range 3 {
 		c := f.dial(t)
-		token := c.take(t, "l", "k", "10")
-		if now := f.stats(t).Locks[0].Owner; i > 0 && now != owner {
-			t.Errorf("connection %d has another session than the one before", i)
-		} else {
-			owner = now
-		}
-		c.want(t, "r", "k", token, "ok")
-		_ = c.Conn.(*net.TCPConn).CloseWrite()
-		if got := c.reply(t); got != "(closed)" {
-			t.Errorf("after the end: %q", got)
+		for range 2 {
+			c.want(t, "r", "k", c.take(t, "l", "k", "10"), "ok")
 		}
 		c.Close()
+		eventually(t, "no session is left", func() bool {
+			stats, err := store.Stats(t.Context())
+			return err == nil && stats.Sessions == 0
+		})
+		if n := len(store.created()); n != i+1 {
+			t.Errorf("%d sessions of %d connections", n, i+1)
+		}
 	}
-	eventually(t, "no session is left", func() bool {
-		stats, err := store.Stats(t.Context())
-		return err == nil && stats.Sessions == 0
-	})
 }
 
-// With KeepOnDisconnect a lease outlives its connection; a place in a line does not.
-func TestKeepOnDisconnect(t *testing.T) {
-	t.Parallel() // waits for seconds
-	f := openFixture(t, openStore(t, kvslots.Config{}), func(c *dflockdtcp.Config) {
-		c.KeepOnDisconnect = true
-		c.IdleTimeout = time.Second // a session ends after 2 s without pings
-	})
-	first := f.dial(t)
-	token := first.take(t, "l", "k", "0 60")
-	second := f.dial(t)
-	second.want(t, "e", "k", "3600", "queued")
-	third := f.dial(t)
-	third.send(t, "l\nk\n60 3600\n")
-	f.waiting(t, 2)
-	for _, c := range []*client{first, second, third} {
-		c.Close()
-	}
-	f.waiting(t, 0)
-	last := f.dial(t)
-	last.want(t, "l", "k", "0", "timeout")
-	began := time.Now()
-	last.want(t, "n", "k", token+" 4", "ok 4|ok 3")
-	last.want(t, "l", "k", "60 1", "ok "+aToken+" 1")
-	if took := time.Since(began); took < 4*time.Second {
-		t.Errorf("the lease ended %v after it was renewed", took)
-	}
-	last.Close()
-	f.nothingHeld(t) // the session ends with its lease
-
-	released := f.dial(t)
-	token = released.take(t, "l", "k", "0 3600")
-	released.Close()
-	other := f.dial(t)
-	other.want(t, "r", "k", token, "ok")
-	other.Close()
-	f.nothingHeld(t)
-}
-
-// A lease that another connection has renewed ends with the connection that took it, after its
-// first time, too.
+// A lease that another connection has renewed ends with the connection that took it.
 func TestRenewedByAnother(t *testing.T) {
-	t.Parallel() // waits for seconds
-	f := openFixture(t, openStore(t, kvslots.Config{}), func(c *dflockdtcp.Config) { c.IdleTimeout = time.Second })
+	f := openFixture(t, openStore(t, kvslots.Config{}))
 	first, other, next := f.dial(t), f.dial(t), f.dial(t)
 	token := first.take(t, "l", "k", "0 3")
 	other.want(t, "n", "k", token+" 3600", "ok 3600|ok 3599")
 	next.send(t, "l\nk\n60\n")
 	f.waiting(t, 1)
-	time.Sleep(5 * time.Second) // the first connection has forgotten the lease
 	first.Close()
 	if got := next.reply(t); !matches(got, "ok "+aToken+" 33") {
 		t.Error(got)

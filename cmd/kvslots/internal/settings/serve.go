@@ -46,7 +46,7 @@ type Serve struct {
 	tls                       keyPair
 	clientCA                  string
 	httpInsecure, tcpInsecure bool
-	autoRelease, forceRelease bool
+	forceRelease              bool
 
 	connectionsPerIP            share // of connections
 	natsConnectionsPerIP        share // of connections at --nats-addr
@@ -78,7 +78,6 @@ func NewServe(flagSet *pflag.FlagSet) *Serve {
 	flags.row("ui", Choice(&s.UI, "read", "read", "admin", "off"), "serve browsers a page at / that shows pools, locks and semaphores; admin: with buttons for what operators do")
 	flags.row("tcp-addr", address(&s.TCPAddr, ""), "listen for dflockd's TCP protocol on this address, with the token and the certificate of the HTTP listener")
 	flags.row("tcp-insecure", toggle(&s.tcpInsecure, false), "accept every client at --tcp-addr, including those on other machines", needs("", "tcp-addr"))
-	flags.row("auto-release-on-disconnect", toggle(&s.autoRelease, true), "release what a connection at --tcp-addr holds when it is closed; otherwise it stays until its lease ends")
 	flags.row("max-connections", maximum(&s.http.MaxConnections, 0), "maximum of connections over HTTP and at --tcp-addr; 0 means what the limit of open files allows")
 	flags.row("max-connections-per-ip", shareOf(&s.connectionsPerIP, share{50, true}), "maximum of such connections of each client address, as a number or as a percentage of --max-connections; 0 means no limit")
 	flags.row("max-waiters-total", maximum(&s.Waits.Total, 100_000), "maximum of requests that wait at this gateway; 0 means no limit")

@@ -33,7 +33,7 @@ func (s *Serve) Service() natsapi.Config {
 }
 
 func (s *Serve) TCP() dflockdtcp.Config {
-	return dflockdtcp.Config{SessionTimes: s.Sessions, KeepOnDisconnect: !s.autoRelease, TLS: s.TLS(), Tokens: s.Tokens}
+	return dflockdtcp.Config{SessionTimes: s.Sessions, TLS: s.TLS(), Tokens: s.Tokens}
 }
 
 func (s *Serve) Forrst() forrst.Config {

@@ -18,8 +18,11 @@ import (
 
 // Config configures a Gateway.
 type Config struct {
-	// Store determines the answer of /ready. It is usually a *kvslots.Store.
-	Store interface{ Ready() error }
+	// Store determines the answer of /ready, and the header Kvslots-Store of all answers. It is usually a *kvslots.Store.
+	Store interface {
+		Ready() error
+		ID() string // "": not known yet
+	}
 
 	// Sync is the field sync in the answer of /ready: "always", "interval",
 	// or "external" if another process runs the NATS server.

@@ -21,6 +21,8 @@ type storeState struct{ err error }
 
 func (s storeState) Ready() error { return s.err }
 
+func (s storeState) ID() string { return strings.Repeat("STOR", 6) + "ES" }
+
 // testDialect has a route for each thing that a handler may do.
 type testDialect struct{ lending *Lending }
 

@@ -37,7 +37,7 @@ func TestEveryAnswerHasTheHeaders(t *testing.T) {
 	g := newGuardedGateway(func(*Config) {})
 	for _, c := range everyAnswer {
 		answer := ask(g, c.method, c.path, "Sec-Fetch-Site: same-origin")
-		want := map[string]string{"Kvslots-Error": c.name}
+		want := map[string]string{"Kvslots-Error": c.name, "Kvslots-Store": "STORSTORSTORSTORSTORSTORES"}
 		maps.Copy(want, wantOfAll)
 		for name, value := range want {
 			if got := answer.Header().Get(name); answer.Code != c.code || got != value {

@@ -17,6 +17,8 @@ func (s stuckStore) Ready() error {
 	return nil
 }
 
+func (s stuckStore) ID() string { return "" }
+
 // /health fails while only a restart of the process would help.
 func TestHealthOfAStuckStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

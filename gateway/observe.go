@@ -13,12 +13,18 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// observe begins to record an answer. It sets the request's id in the answer: the client's,
-// if it sent a well-formed one.
+// observe begins to record an answer. It sets the ids of the store and of the request in the answer: the
+// client's, if it sent a well-formed one.
 func (g *Gateway) observe(w http.ResponseWriter, r *http.Request) *recorder {
 	recorder := &recorder{ResponseWriter: w, began: time.Now(), trace: ops.NewTrace(r.Header.Get)}
 	recorder.id[0] = recorder.trace.RequestID
 	w.Header()[wire.RequestIDHeader] = recorder.id[:]
+	if g.cfg.Store != nil {
+		recorder.store[0] = g.cfg.Store.ID()
+	}
+	if recorder.store[0] != "" {
+		w.Header()[wire.StoreHeader] = recorder.store[:]
+	}
 	return recorder
 }
 
@@ -56,6 +62,7 @@ type recorder struct {
 	code  int // the status that was written, or 0
 	trace ops.Trace
 	id    [1]string // the value of the header with the request's id
+	store [1]string // likewise, with the store's
 }
 
 func (w *recorder) WriteHeader(code int) {

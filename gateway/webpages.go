@@ -85,7 +85,7 @@ func newCORS(origins []string) *cors.Cors {
 		AllowedOrigins: origins,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPost, http.MethodDelete},
 		AllowedHeaders: []string{wire.AuthorizationHeader, "Content-Type", wire.SessionHeader, wire.PoolHeader, wire.LeaseHeader, wire.RequestKeyHeader, wire.RequestIDHeader, wire.TraceHeader, wire.LastEventIDHeader},
-		ExposedHeaders: []string{wire.RetryAfterHeader, wire.ErrorHeader, wire.FieldHeader, wire.RangeHeader, wire.CauseHeader, wire.WaitedHeader, wire.WaitHeader, wire.PlaceHeader, wire.TakenHeader, wire.RequestIDHeader},
+		ExposedHeaders: []string{wire.RetryAfterHeader, wire.ErrorHeader, wire.FieldHeader, wire.RangeHeader, wire.CauseHeader, wire.WaitedHeader, wire.WaitHeader, wire.PlaceHeader, wire.TakenHeader, wire.StoreHeader, wire.RequestIDHeader},
 		MaxAge:         corsMaxAge,
 	})
 }

@@ -203,11 +203,15 @@ func TestRestoreUnderPeers(t *testing.T) {
 
 	fresh := natstest.Start(t, "")
 	others := openPeers(t, fresh, 2)
+	drawn := others[1].ID()
 	restored := mustRestore(t, fresh.Connect(), file, backup.Options{})
 	if restored.Pools < 4 || restored.Leases < 6 || restored.Sessions != 2 {
 		t.Errorf("restored %+v", restored)
 	}
 	f.check(t, others[1])
+	if id := others[1].ID(); id == drawn || id != peers[0].ID() {
+		t.Errorf("the bucket's id is %s; it was %s, and that of the backup is %s", id, drawn, peers[0].ID())
+	}
 	l := untilServed(t, func() (*Lease, error) {
 		return others[0].Borrow(t.Context(), f.pool, WithFixedTTL(time.Minute), WithWait(0))
 	})

@@ -50,6 +50,10 @@ func (s *Store) Close(ctx context.Context) error {
 	return nil
 }
 
+// ID returns the random id of the bucket, which is the same for all Stores on it, and after a restore. It is no
+// secret.
+func (s *Store) ID() string { return s.bucket.ID() }
+
 // Ready returns nil when the Store can serve callers: a write that began within the
 // last second is acknowledged, durable, and in the peer's view, and the server has room
 // for new entries. Otherwise it returns an error that says what is missing. It blocks

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -77,6 +78,9 @@ func failure(command *cobra.Command, usage bool, err error) (code int, text stri
 		return exitUsage, withoutIDs(settings.ErrorText(command.Flags(), err))
 	}
 	code = exitFailed
+	if errors.Is(err, client.ErrTwoStores) {
+		code = exitSettings
+	}
 	if coded, ok := errors.AsType[exitError](err); ok {
 		code, err = coded.code, coded.error
 	}

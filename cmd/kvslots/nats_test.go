@@ -255,5 +255,6 @@ func onlyOurs(line string) string {
 	line = regexp.MustCompile(`^HMSG (.*) \d+ \d+$`).ReplaceAllString(line, "HMSG $1") // a header's line contains lengths
 	line = regexp.MustCompile(`Kvslots-Waited: \d+`).ReplaceAllString(line, "Kvslots-Waited: …")
 	line = regexp.MustCompile(`X-Request-Id: [0-9a-f]{16}`).ReplaceAllString(line, "X-Request-Id: …")
+	line = regexp.MustCompile(`Kvslots-Store: [A-Z2-7]{26}`).ReplaceAllString(line, "Kvslots-Store: …")
 	return strings.TrimSpace(anyTime(line))
 }

@@ -80,7 +80,7 @@ func perform(c driverCall) (o driverOutcome) {
 	_ = process.Wait()
 	code := process.ProcessState.ExitCode()
 	if !granted {
-		o.Outcome = map[int]string{exitNoSlot: "taken", exitNoGateway: "unavailable", 128 + 2: "canceled"}[code]
+		o.Outcome = map[int]string{exitNoSlot: "taken", exitNoGateway: "unavailable", exitSettings: "two stores", 128 + 2: "canceled"}[code]
 		if strings.Contains(trouble.String(), "the answer is not that of a gateway") {
 			o.Outcome = "foreign"
 		}

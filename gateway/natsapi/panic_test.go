@@ -40,6 +40,8 @@ type brokenLender struct {
 	ops.OwnedLocks
 }
 
+func (broken) ID() string { return "" }
+
 func (broken) ReadPool(context.Context, kvslots.PoolRef, kvslots.DetailPage) (kvslots.PoolDetail, error) {
 	panic("at " + poolA)
 }

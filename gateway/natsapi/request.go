@@ -124,12 +124,15 @@ func (r *request) message(reply *ops.Reply) (*nats.Msg, error) {
 		body, err = wire.Encode(cmp.Or[any](reply.Body, wire.Empty{}))
 	}
 	m := &nats.Msg{Subject: r.reply, Data: body, Header: nats.Header{}}
-	values := make([]string, 0, 4) // of most answers' headers, so that each needs no slice of its own
+	values := make([]string, 0, 5) // of most answers' headers, so that each needs no slice of its own
 	set := func(name, value string) {
 		values = append(values, value)
 		m.Header[name] = values[len(values)-1 : len(values) : len(values)]
 	}
 	set(wire.RequestIDHeader, r.trace.RequestID)
+	if r.service != nil && r.service.ops.Pools != nil {
+		set(wire.StoreHeader, r.service.ops.Pools.ID())
+	}
 	reply.Headers(set)
 	if reply.Code >= http.StatusBadRequest {
 		set(micro.ErrorHeader, reply.Text)

@@ -62,16 +62,16 @@ type Config struct {
 // Dial returns a Client for the gateways at a URL, or at several, separated by commas. URLs
 // with the scheme http or https are those of gateways, or of a proxy in front of several. A
 // request that one does not answer, or refuses with a status of 500 or more, is sent to the
-// next one; the next request begins with the one that has answered. Dial sends nothing to them. The errors are
-// a *kvslots.RangeError for an invalid URL, and context.Cause(ctx). For NATS see package natsclient.
+// next one; the next request begins with the one that has answered. Dial sends nothing to them. All must be of one store: see
+// ErrTwoStores. The errors are a *kvslots.RangeError for an invalid URL, and context.Cause(ctx). For NATS see package natsclient.
 func Dial(ctx context.Context, at string, cfg Config) (*Client, error) {
-	s := &servers{}
+	s, stores := &servers{}, &transport.Stores{}
 	for at := range strings.SplitSeq(at, ",") {
 		at = strings.TrimSpace(at)
 		if parsed, err := url.Parse(at); err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
 			return nil, &kvslots.RangeError{Field: "url", Range: "http://HOST:PORT or https://HOST:PORT; natsclient.Dial takes nats://HOST:PORT"}
 		}
-		s.all = append(s.all, newHTTPTransport(at, cfg))
+		s.all = append(s.all, newHTTPTransport(at, cfg, stores))
 	}
 	if len(s.all) == 1 {
 		return Over(s.all[0], cfg), context.Cause(ctx)

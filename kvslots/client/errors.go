@@ -18,6 +18,10 @@ var (
 	ErrNoTLS = errors.New("the server does not speak TLS, so its URL begins with http://")
 )
 
+// ErrTwoStores is returned when two addresses of the client have answered with two stores, by the header Kvslots-Store.
+// What the second one has granted was given back. The error's text names both addresses.
+var ErrTwoStores = transport.ErrTwoStores
+
 // Unanswered is the error of a request that no gateway has answered, although one may
 // have received it. A repeated request may be answered. It wraps
 // kvslots.ErrUnavailable.

@@ -202,6 +202,10 @@ func (h *httpTransport) Events(ctx context.Context, query string, after uint64) 
 	if err != nil {
 		return nil, notAnswered(ctx, message.URL.Scheme+"://"+message.URL.Host, err)
 	}
+	if err := h.see(response); err != nil {
+		_ = response.Body.Close()
+		return nil, err
+	}
 	if response.StatusCode == http.StatusOK && strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
 		return response.Body, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/client/internal/transport"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -16,10 +17,11 @@ type httpTransport struct {
 	base   string // the URL, without a slash at the end; may contain a password or a pool's id
 	token  string // a secret; "" if there is none
 	client http.Client
+	stores *transport.Stores // of all addresses
 }
 
-func newHTTPTransport(at string, cfg Config) *httpTransport {
-	h := &httpTransport{base: strings.TrimRight(at, "/"), token: cfg.Token}
+func newHTTPTransport(at string, cfg Config, stores *transport.Stores) *httpTransport {
+	h := &httpTransport{base: strings.TrimRight(at, "/"), token: cfg.Token, stores: stores}
 	if cfg.HTTP != nil {
 		h.client = *cfg.HTTP
 	} else {
@@ -43,14 +45,40 @@ func (h *httpTransport) Close() { h.client.CloseIdleConnections() }
 func (h *httpTransport) Follow(context.Context, request) error { return errors.ErrUnsupported }
 
 func (h *httpTransport) Ask(ctx context.Context, r request, read func(answer) error) error {
-	message, err := h.newRequest(ctx, r)
-	if err != nil {
-		return withoutURL(err)
-	}
-	response, body, err := exchange(&h.client, message)
+	response, body, err := h.exchange(ctx, r)
 	if err != nil {
 		return err
 	}
+	err = readAnswer(response, body, read)
+	if two := h.see(response); two != nil {
+		if err == nil && r.Undo != nil {
+			h.giveUp(ctx, r.Undo())
+		}
+		return two
+	}
+	return err
+}
+
+func (h *httpTransport) see(response *http.Response) error {
+	return h.stores.See(h.base, response.Header.Get(wire.StoreHeader))
+}
+
+// giveUp returns what the gateway of another store has granted. It tries so once: otherwise the lease ends after its ttl.
+func (h *httpTransport) giveUp(ctx context.Context, undo request) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+	defer cancel()
+	_, _, _ = h.exchange(ctx, undo)
+}
+
+func (h *httpTransport) exchange(ctx context.Context, r request) (*http.Response, []byte, error) {
+	message, err := h.newRequest(ctx, r)
+	if err != nil {
+		return nil, nil, withoutURL(err)
+	}
+	return exchange(&h.client, message)
+}
+
+func readAnswer(response *http.Response, body []byte, read func(answer) error) error {
 	switch {
 	case response.StatusCode == http.StatusOK && !bytes.Equal(body, empty):
 	case response.StatusCode == http.StatusOK:

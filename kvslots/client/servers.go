@@ -28,6 +28,9 @@ func (s *servers) Ask(ctx context.Context, r request, read func(answer) error) e
 	var failed []error
 	for i := range n {
 		err := s.askOne(ctx, s.all[(first+i)%n], r, read, n-i)
+		if errors.Is(err, ErrTwoStores) { // the next request begins with the server that has answered before
+			return err
+		}
 		if !elsewhere(err) {
 			s.first.CompareAndSwap(first, first+i)
 			return err

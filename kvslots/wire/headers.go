@@ -72,6 +72,10 @@ const (
 	// RetryAfterHeader on a refusal is the number of seconds after which to try again.
 	RetryAfterHeader = "Retry-After"
 
+	// StoreHeader on every answer is the id of the gateway's store: gateways with two ids are two stores, whose
+	// locks are not the same.
+	StoreHeader = "Kvslots-Store"
+
 	// FenceHeader on a request to a function that runs under a lock of Forrst is the
 	// lock's fencing token, and LockEndsInHeader the remaining time of the lock in
 	// milliseconds when the request was sent.

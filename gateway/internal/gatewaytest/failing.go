@@ -22,6 +22,8 @@ func (f Failing) Register(context.Context, uuid.UUID, int, ...kvslots.Option) (k
 	return kvslots.State{}, f.Err
 }
 
+func (Failing) ID() string { return "" }
+
 func (f Failing) ReadPool(context.Context, kvslots.PoolRef, kvslots.DetailPage) (kvslots.PoolDetail, error) {
 	return kvslots.PoolDetail{}, f.Err
 }

@@ -19,6 +19,8 @@ type Ready struct{}
 
 func (Ready) Ready() error { return nil }
 
+func (Ready) ID() string { return "" }
+
 // StartServer starts an embedded server, and stops it when the test ends. Without a
 // data directory it uses a temporary one.
 func StartServer(t testing.TB, cfg natsembed.Config) *natsembed.Server {

@@ -21,6 +21,7 @@ type Pools interface {
 	Abandon(ctx context.Context, lease *kvslots.Lease) error
 	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error)
 	Follower() kvslots.Follower
+	ID() string // for wire.StoreHeader
 }
 
 // The operations on pools (gateway/README.md, "The Library API: /l").

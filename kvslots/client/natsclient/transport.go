@@ -1,6 +1,7 @@
 package natsclient
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -29,7 +30,8 @@ type overNATS struct {
 	failed  error         // of the last attempt
 	closed  bool
 
-	requests *requests // on nc, when the first was sent
+	stores   transport.Stores // of the servers to which nc has been connected
+	requests *requests        // on nc, when the first was sent
 }
 
 func (n *overNATS) Close() {
@@ -117,8 +119,9 @@ func (n *overNATS) Ask(ctx context.Context, r transport.Request, read func(trans
 	if err == nil {
 		err = read(transport.Answer{Body: reply.Data, Header: reply.Header})
 	}
+	two := n.see(reply)
 	if r.Undo == nil {
-		return err
+		return cmp.Or(two, err)
 	}
 	if reply == nil || errors.Is(err, client.ErrNotUnderstood) {
 		// Something may have been granted, or may be yet.
@@ -129,14 +132,27 @@ func (n *overNATS) Ask(ctx context.Context, r transport.Request, read func(trans
 		}
 	}
 	if err != nil {
-		return err
+		return cmp.Or(two, err)
 	}
-	if err := n.confirm(ctx, reply); err != nil {
+	if two == nil {
+		err = n.confirm(ctx, reply)
+	}
+	if err = cmp.Or(two, err); err != nil {
 		n.Cancel([]string{name})
 		n.giveUp(r.Undo())
 		return err
 	}
 	return nil
+}
+
+func (n *overNATS) see(reply *nats.Msg) error {
+	if reply == nil {
+		return nil
+	}
+	n.mu.Lock()
+	at := n.nc.ConnectedUrlRedacted()
+	n.mu.Unlock()
+	return n.stores.See(at, reply.Header.Get(wire.StoreHeader))
 }
 
 func message(r transport.Request) *nats.Msg {

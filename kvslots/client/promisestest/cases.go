@@ -22,24 +22,25 @@ type outcome struct {
 
 // promise is a case: a call, what the proxy does, and what the client promises then.
 type promise struct {
-	name   string
-	do     string
-	taken  bool // by another client
-	second bool // taken, until the last second of the wait, and a second client waits behind the call
-	wait   int
-	cancel float64
-	lookup float64 // seconds
-	calls  int     // 0: one
-	faults []fault
-	want   string
-	least  float64 // seconds
-	most   float64 // on an idle machine: see slack
+	name      string
+	do        string
+	taken     bool // by another client
+	second    bool // taken, until the last second of the wait, and a second client waits behind the call
+	wait      int
+	cancel    float64
+	lookup    float64 // seconds
+	calls     int     // 0: one
+	faults    []fault
+	twoStores bool // the URL has a second address, of a gateway with another store
+	want      string
+	least     float64 // seconds
+	most      float64 // on an idle machine: see slack
 }
 
 const (
 	borrow, lock = "borrow", "lock"
 
-	granted, taken, unavailable, foreign, canceled = "granted", "taken", "unavailable", "foreign", "canceled"
+	granted, taken, unavailable, foreign, canceled, twoStores = "granted", "taken", "unavailable", "foreign", "canceled", "two stores"
 )
 
 const (
@@ -83,6 +84,8 @@ var promises = []promise{
 	{name: "a name server that takes 8 s", do: borrow, lookup: 8, want: unavailable, most: 3.5},
 	{name: "a name server that takes 8 s, wait 1 s", do: lock, wait: 1, lookup: 8, want: unavailable, most: 4.5},
 	{name: "3 of 10 answers are lost", do: borrow, calls: 8, wait: 9, faults: all(losesSome()), want: granted, most: 9},
+	{name: "two stores", do: borrow, twoStores: true, faults: all(away), want: twoStores, most: 1.5},
+	{name: "two stores", do: lock, twoStores: true, faults: []fault{{to: toLock + "x", do: away}}, want: twoStores, most: 1.5},
 	{name: "canceled", do: borrow, taken: true, wait: 30, cancel: 0.5, want: canceled, most: 2.5},
 	{name: "canceled", do: lock, taken: true, wait: 30, cancel: 0.5, want: canceled, most: 2.5},
 }

@@ -39,6 +39,7 @@ const leftTime = 8 * time.Second
 // driver's command, which must not be started.
 func Check(t *testing.T, driver *exec.Cmd) {
 	store, lending, gateway := startGateway(t)
+	secondStore, _, secondGateway := startGateway(t)
 	ask := start(t, driver)
 	var table strings.Builder
 	columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -58,6 +59,10 @@ func Check(t *testing.T, driver *exec.Cmd) {
 				hold(t, store, pool)
 			}
 			c := call{URL: startProxy(t, gateway, faults), Do: p.do, Pool: pool.String(), Name: "x", TTL: 60, Wait: p.wait, Cancel: p.cancel, Lookup: p.lookup}
+			if p.twoStores {
+				kvslotstest.Must(t, kvslotstest.Err(secondStore.Register(t.Context(), pool, 1)))
+				c.URL += "," + secondGateway
+			}
 			if p.lookup > 0 {
 				c.URL = strings.Replace(c.URL, "127.0.0.1", slowHost, 1)
 			}
@@ -73,6 +78,9 @@ func Check(t *testing.T, driver *exec.Cmd) {
 			fmt.Fprintf(columns, "%s\t%s\t%s\t%.1f\t%s\t%.1f\t\n", p.name, p.do, got.Outcome, got.Took, got.Back, got.BackTook)
 			if p.want == granted || p.want == canceled {
 				wantNothing(t, store, pool, p.taken)
+			}
+			if p.twoStores {
+				wantNothing(t, secondStore, pool, false)
 			}
 		})
 	}

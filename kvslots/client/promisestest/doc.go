@@ -8,7 +8,7 @@
 // one after the other, writes a line of JSON for each to its standard output, the outcome, and ends at the
 // end of its input. All else goes to standard error. The fields of a call:
 //
-//	url       the gateway's, such as "http://127.0.0.1:8080"; there is no token
+//	url       the gateway's, such as "http://127.0.0.1:8080", or those of two, separated by a comma; there is no token
 //	do        "borrow": borrow a slot of the pool, and return it; "lock": create a session, lock the name,
 //	          unlock it, and end the session; both with the client's usual functions, as an application does
 //	pool      the UUID of a registered pool, for "borrow"
@@ -28,7 +28,7 @@
 //
 //	outcome   "granted"; "taken": no slot was free in time; "unavailable": no gateway has answered, or one
 //	          has refused for now (429, 502, 503, …), which may be repeated; "foreign": the answer is not a
-//	          gateway's; "canceled"; "unsupported"; or the text of another error
+//	          gateway's; "two stores": the gateways have two stores; "canceled"; "unsupported"; or the text of another error
 //	took      seconds from the beginning of the call until the grant, or until the error; of "lock" with its
 //	          session
 //	back      "": nothing was granted; "yes": what was granted was given back, and the session ended, as far as

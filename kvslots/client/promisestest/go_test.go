@@ -128,6 +128,8 @@ func named(err error) string {
 		return "taken"
 	case errors.Is(err, client.ErrNotUnderstood):
 		return "foreign"
+	case errors.Is(err, client.ErrTwoStores):
+		return "two stores"
 	case client.Temporary(err):
 		return "unavailable"
 	}

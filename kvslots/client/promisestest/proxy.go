@@ -126,6 +126,16 @@ func refuses(status int, retryAfter string) func(*exchange) {
 	}
 }
 
+// away refuses as a gateway that stops, which names its store.
+func away(x *exchange) {
+	response, err := http.Get(x.gateway + "/health")
+	if err == nil {
+		_ = response.Body.Close()
+		x.w.Header()["Kvslots-Store"] = response.Header["Kvslots-Store"]
+	}
+	x.w.WriteHeader(http.StatusServiceUnavailable)
+}
+
 func says(contentType, body string) func(*exchange) {
 	return func(x *exchange) {
 		x.w.Header().Set("Content-Type", contentType)

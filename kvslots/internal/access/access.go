@@ -18,6 +18,7 @@ type Bucket interface {
 	Metrics() Metrics
 	Time(at peer.Instant) time.Time
 	Random() string
+	ID() string
 	Close(ctx context.Context)
 }
 

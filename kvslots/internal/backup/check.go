@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
 
@@ -36,6 +37,8 @@ func (b *Backup) check() error {
 		return fmt.Errorf("line 1: revision must be between 1 and %d, a year after the time of the backup in microseconds since 1970", top)
 	case b.Replicas < 1 || b.Replicas > maxReplicas:
 		return fmt.Errorf("line 1: replicas must be between 1 and %d", maxReplicas)
+	case !bucket.IsID(b.Store):
+		return errors.New("line 1: store must be 26 of A-Z and 2-7")
 	}
 	keys, after := make(map[entry.Key]bool, len(b.Entries)), uint64(0)
 	entries, pools := make([]entry.Entry, len(b.Entries)), map[entry.Hash]*entry.ConfigValue{}

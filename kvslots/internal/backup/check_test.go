@@ -28,7 +28,7 @@ func honest() *Backup {
 	renewed.Fence, claimed.After = uint64(start.UnixMicro()), 1
 	b := hold(map[int]entry.SlotValue{0: renewed, 1: claimed}, entry.ConfigValue{Count: 3, Generation: 7},
 		entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(time.Minute)})
-	b.Replicas, b.Revision = 1, uint64(start.UnixMicro())
+	b.Replicas, b.Revision, b.Store = 1, uint64(start.UnixMicro()), strings.Repeat("A", 26)
 	return b
 }
 
@@ -212,7 +212,7 @@ func addSeeds(f *testing.F) {
 // fuzzed returns a backup of a registered pool and another entry.
 func fuzzed(micros int64, revision uint64, replicas int, key string, at int64, value []byte) []byte {
 	b := honest()
-	b.Header = Header{entry.Format, time.UnixMicro(micros).UTC(), revision, replicas}
+	b.Header = Header{entry.Format, time.UnixMicro(micros).UTC(), revision, replicas, honest().Store}
 	b.Entries = append(b.Entries[:1], Entry{key, 2, time.UnixMicro(at).UTC(), value})
 	var file bytes.Buffer
 	_ = Write(&file, b) // what cannot be encoded is cut off

@@ -81,7 +81,7 @@ func (d *dump) finish(ctx context.Context) (*Backup, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.Format, b.Replicas = entry.Format, d.stream.Config.Replicas
+	b.Format, b.Replicas, b.Store = entry.Format, d.stream.Config.Replicas, d.stream.Config.Metadata[bucket.IDKey]
 	return b, d.check(ctx)
 }
 

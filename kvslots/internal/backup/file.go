@@ -31,6 +31,7 @@ type Header struct {
 	Time     time.Time `json:"time"`           // the stream leader's clock at Revision
 	Revision uint64    `json:"revision"`       // of the last entry that the backup covers
 	Replicas int       `json:"replicas"`       // of the stream
+	Store    string    `json:"store"`          // the bucket's id: see bucket.IDKey
 }
 
 // Entry is an entry of the bucket, and a line of the file. The bucket stores hashes in

@@ -102,13 +102,16 @@ func (r *restore) steps() []func(context.Context) error {
 // valid, but for its format, and otherwise the default one. It reports whether peers may use the present stream.
 func (r *restore) configure(ctx context.Context) (inService bool, err error) {
 	r.config = bucket.StreamConfig(max(1, r.backup.Replicas))
+	r.config.Metadata[bucket.IDKey] = r.backup.Store
 	stream, err := r.js.Stream(ctx, bucket.StreamName)
 	switch {
 	case err == nil:
 		present := stream.CachedInfo().Config
 		inService = present.Metadata[bucket.RestoreKey] == ""
 		r.config.Replicas = present.Replicas
-		if c := unmarked(present); bucket.CheckSettings(c) == nil { // it may have settings of an operator, such as placement
+		c := unmarked(present)
+		c.Metadata[bucket.IDKey] = r.backup.Store
+		if bucket.CheckSettings(c) == nil { // it may have settings of an operator, such as placement
 			r.config = c
 		}
 	case !errors.Is(err, jetstream.ErrStreamNotFound):

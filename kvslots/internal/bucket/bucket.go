@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -46,8 +47,9 @@ type Bucket struct {
 	stream       jetstream.Stream // used by Open and then by keepReadings
 	missingSince peer.Instant     // since when the stream has not been found; 0: it was found
 	replicas     int              // of the stream; used like stream
-	noFetch      bool             // nothing has answered the latest fetch; used like stream
-	sole         bool             // no other peer is alive
+	id           atomic.Pointer[string]
+	noFetch      bool // nothing has answered the latest fetch; used like stream
+	sole         bool // no other peer is alive
 	log          *slog.Logger
 	hook         Hook
 	durable      func(then func(error)) // may be nil
@@ -114,6 +116,7 @@ func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, c
 		orders: make(chan *order, 1),
 		online: make(chan struct{}, 1),
 	}
+	b.id.Store(new(stream.CachedInfo().Config.Metadata[IDKey]))
 	b.open, b.stop = context.WithCancel(context.Background())
 	b.calls, b.ignored = map[uint64]*Call{}, map[string]struct{}{}
 	b.sender = newSender(nc)

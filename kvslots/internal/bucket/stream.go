@@ -3,6 +3,7 @@ package bucket
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -129,7 +130,7 @@ func StreamConfig(replicas int) jetstream.StreamConfig {
 		// The revisions of a new bucket are above those of an earlier one, which a peer may
 		// still expect, so they start at the microseconds since 1970.
 		FirstSeq: uint64(time.Now().UnixMicro()),
-		Metadata: map[string]string{FormatKey: strconv.Itoa(entry.Format)},
+		Metadata: map[string]string{FormatKey: strconv.Itoa(entry.Format), IDKey: rand.Text()},
 	}
 }
 
@@ -175,6 +176,7 @@ func wrongSettings(c jetstream.StreamConfig) (wrong Wrong) {
 	wrong.Check(c.SubjectDeleteMarkerTTL >= minMarkerTTL, "subject_delete_marker_ttl is %s, not %s or more", c.SubjectDeleteMarkerTTL, minMarkerTTL)
 	wrong.Check(c.AllowDirect, "allow_direct is off")
 	wrong.Check(c.FirstSeq > 1<<40, "first_seq is %d: revisions could go back when the bucket is made anew", c.FirstSeq)
+	wrong.Check(IsID(c.Metadata[IDKey]), "metadata %s is %.30q, not 26 of A-Z and 2-7", IDKey, c.Metadata[IDKey])
 	wrong.Check(isFeed(c.RePublish), "republish is not from %s> to %s<token>.> with bodies", SubjectPrefix, feedPrefix)
 	return wrong
 }
@@ -192,6 +194,7 @@ func (b *Bucket) streamInfo(ctx context.Context, limit time.Duration) (*jetstrea
 	if err == nil {
 		b.missingSince = 0
 		b.replicas = info.Config.Replicas
+		b.id.Store(new(info.Config.Metadata[IDKey]))
 		return info, CheckSettings(info.Config)
 	}
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -209,6 +212,7 @@ func (b *Bucket) streamInfo(ctx context.Context, limit time.Duration) (*jetstrea
 	}
 	b.stream, b.missingSince = stream, 0
 	info = stream.CachedInfo()
+	b.id.Store(new(info.Config.Metadata[IDKey]))
 	if info.State.Msgs == 0 { // otherwise another peer or a restore may have created it
 		b.log.Warn("an operator or a program has deleted the bucket, or NATS has lost it; its pools and leases are lost, " +
 			"and an empty bucket was created; to get the pools back from a backup: kvslots restore")

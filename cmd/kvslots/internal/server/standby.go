@@ -57,6 +57,8 @@ func newStandby(ln *net.TCPListener, config gateway.Config, manager *serviceMana
 
 func (w *standby) Ready() error { return errors.New(*w.reason.Load()) }
 
+func (w *standby) ID() string { return "" }
+
 // await calls open until it succeeds, or fails with an error for which passing returns no
 // reason. Until then the standby serves. The caller has to stop it.
 func (w *standby) await(ctx context.Context, what string, passing func(error) (reason string), open func() error) error {

@@ -11,6 +11,7 @@ import { Sessions } from "./sessions.js";
 const CLOSE_TIMEOUT = 10_000;
 /** In seconds. */
 const TIMEOUT = 10;
+const LARGEST_LIMIT = 65_535;
 
 export interface ClientOptions {
   /** The bearer token for gateways that require one. It is a secret. */
@@ -46,7 +47,7 @@ export class Client implements AsyncDisposable {
   constructor(urls: string | readonly string[], options: ClientOptions = {}) {
     const { token, fetch = globalThis.fetch, timeout = TIMEOUT, label = defaultLabel(), lineUp = "document" in globalThis } =
       known(options, "token", "fetch", "timeout", "label", "lineUp");
-    const gateways = new Gateways([urls].flat().flatMap((url) => url.split(",")), token, fetch, timeout);
+    const gateways = new Gateways([urls ?? []].flat().flatMap((url) => String(url).split(",")), token, fetch, timeout);
     this.#shared = { gateways, sessions: new Sessions(gateways), lines: lineUp ? new Lines() : undefined, label, holds: new Set() };
   }
 
@@ -62,6 +63,7 @@ export class Client implements AsyncDisposable {
 
   /** The semaphore with this name, which `limit` holders share. One with another limit waits for its turn. Nothing is sent. */
   semaphore(name: string, limit: number): Lock {
+    if (!(Number.isInteger(limit) && limit >= 1 && limit <= LARGEST_LIMIT)) throw new RangeError(`limit must be an integer between 1 and ${LARGEST_LIMIT}`);
     return new Lock(name, limit, this.#shared);
   }
 

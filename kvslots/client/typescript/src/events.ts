@@ -62,8 +62,7 @@ export interface EventOptions extends PoolEventOptions {
 
 /** Reads events, and opens the stream again when it is lost, until a request is refused for good. */
 export async function* follow(gateways: Gateways, path: string, options: EventOptions, headers?: Record<string, string>): AsyncGenerator<SlotEvent, void, undefined> {
-  known(options, "types", "after", "signal", "pools", "keys");
-  const { types, pools = [], keys = [], after, signal } = options;
+  const { types, pools = [], keys = [], after, signal } = known(options, "types", "after", "signal", "pools", "keys");
   const query = new URLSearchParams([...pools.map((hash) => ["pool", hash]), ...keys.map((key) => ["key", key]), ...(types ? [["type", types.join()]] : [])]).toString();
   const position = { last: after?.toString(), retry: FIRST_PAUSE };
   for (let failed = 0; ; failed++) {

@@ -1,5 +1,5 @@
 import { errorClasses, isTemporary, KvslotsError, RefusedError, UnreachableError, type Refusal } from "./errors.js";
-import { linked, now } from "./time.js";
+import { linked, now, raced } from "./time.js";
 
 /** The bytes of the longest answer. */
 const LONGEST_ANSWER = 16 << 20;
@@ -34,7 +34,7 @@ export class Gateways {
 
   constructor(urls: string[], token: string | undefined, fetcher: typeof fetch, timeout: number) {
     if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) throw new RangeError("token must be printable ASCII");
-    if (urls.length === 0) throw new RangeError("urls must have one at least");
+    if (urls.length === 0) throw new RangeError("urls must have one at least, such as http://127.0.0.1:8080");
     this.#urls = urls.map(checked);
     this.#token = token;
     this.#fetch = fetcher;
@@ -51,8 +51,8 @@ export class Gateways {
    * a RefusedError, an UnreachableError, or the reason of `signal`.
    */
   async send(request: Request, signal?: AbortSignal, until = Infinity): Promise<Answer> {
-    return this.#inTurn(request, signal, until, async (url, response, sent) => {
-      const answer = parsed(await text(url, response));
+    return this.#inTurn(request, signal, until, async (url, response, over, sent) => {
+      const answer = parsed(await text(url, response, over));
       if (!response.ok) throw refused(response, answer);
       if (!answer) throw foreign(url);
       const waited = number(response, "Kvslots-Waited");
@@ -62,8 +62,8 @@ export class Gateways {
 
   /** Opens a stream of server-sent events, which is to be cancelled. It rejects as send does. */
   async open(request: Request, signal?: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-    return this.#inTurn(request, signal, Infinity, async (url, response) => {
-      if (!response.ok) throw refused(response, parsed(await text(url, response)));
+    return this.#inTurn(request, signal, Infinity, async (url, response, over) => {
+      if (!response.ok) throw refused(response, parsed(await text(url, response, over)));
       if (!response.body || !response.headers.get("Content-Type")?.startsWith("text/event-stream")) throw foreign(url);
       return response.body;
     });
@@ -102,8 +102,11 @@ export class Gateways {
     const { signal: over, unlink } = linked(ms, signal);
     const sent = now();
     try {
-      const send = this.#fetch; // browsers refuse to call it as a method
-      return await read(url, await send(url + request.path, { method: request.method, headers, body, redirect: "error", signal: over }), sent);
+      const fetch = this.#fetch; // browsers refuse to call it as a method
+      const answering = fetch(url + request.path, { method: request.method, headers, body, redirect: "error", signal: over });
+      const late = (response: Response): unknown => over.aborted && response.body?.cancel();
+      answering.then(late).catch(() => undefined);
+      return await read(url, await raced(answering, over), over, sent);
     } catch (error) {
       if (error instanceof RefusedError || error instanceof UnreachableError) throw error;
       throw unanswered(url, request, over.aborted ? undefined : error);
@@ -113,8 +116,8 @@ export class Gateways {
   }
 }
 
-/** Reads the answer to a request that was sent to a gateway's URL at a time of now(). */
-type Reader<T> = (url: string, response: Response, sent: number) => Promise<T>;
+/** Reads the answer to a request that was sent to a gateway's URL at a time of now(), until `over` aborts. */
+type Reader<T> = (url: string, response: Response, over: AbortSignal, sent: number) => Promise<T>;
 
 const foreign = (url: string): UnreachableError => new UnreachableError(`${new URL(url).origin}: the answer is not a gateway's`, true);
 
@@ -133,19 +136,22 @@ export function matching(body: any, field: string, pattern: RegExp): string {
 }
 
 /** The text of an answer, of a length that a gateway's may have. */
-async function text(url: string, { body }: Response): Promise<string> {
+async function text(url: string, { body }: Response, over: AbortSignal): Promise<string> {
   const decoder = new TextDecoder();
   let [all, length] = ["", 0];
   if (!body) return all;
-  for (const reader = body.getReader(); ; ) {
-    const { done, value } = await reader.read();
-    if (done) return all + decoder.decode();
-    length += value.length;
-    if (length > LONGEST_ANSWER) {
-      void reader.cancel().catch(() => undefined);
-      throw foreign(url);
+  const reader = body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await raced(reader.read(), over);
+      if (done) return all + decoder.decode();
+      length += value.length;
+      if (length > LONGEST_ANSWER) throw foreign(url);
+      all += decoder.decode(value, { stream: true });
     }
-    all += decoder.decode(value, { stream: true });
+  } catch (error) {
+    void reader.cancel().catch(() => undefined);
+    throw error;
   }
 }
 
@@ -196,7 +202,8 @@ function refused(response: Response, body: Record<string, unknown> = {}): Refuse
   // A proxy's answer has no code.
   const code = header("Kvslots-Error") ?? (response.status >= 500 ? "unavailable" : response.status === 429 ? "rate_limited" : "unexpected");
   const text = body["detail"] ?? body["error"];
-  return new (errorClasses[code] ?? RefusedError)(typeof text === "string" ? text : `HTTP status ${response.status}`, {
+  const named = Object.hasOwn(errorClasses, code) ? errorClasses[code]! : RefusedError; // any server may have written the code
+  return new named(typeof text === "string" ? text : `HTTP status ${response.status}`, {
     status: response.status,
     code,
     retryAfter: seconds(header("Retry-After")),

@@ -10,12 +10,12 @@ export function defaultLabel(): string {
   let label = `${location?.host ?? ""} web page`;
   if (Deno) label = `deno:${Deno.pid}`; // more needs permissions
   else if (process?.pid) {
-    let who = "?@?";
+    const os = process.getBuiltinModule?.("node:os");
+    let user = "?";
     try {
-      const os = process.getBuiltinModule?.("node:os");
-      if (os) who = `${os.userInfo().username}@${os.hostname()}`;
-    } catch {} // the user has no name
-    label = `${who}:${process.pid} ${process.argv?.[1]?.split(/[\\/]/).pop() ?? ""}`;
+      user = os?.userInfo().username ?? user;
+    } catch {} // the machine does not know the user's name
+    label = `${user}@${os?.hostname() ?? "?"}:${process.pid} ${process.argv?.[1]?.split(/[\\/]/).pop() ?? ""}`;
   }
   return label.replace(/[^\x20-\x7e]/g, "?").slice(0, 64).trim();
 }

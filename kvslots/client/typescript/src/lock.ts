@@ -16,7 +16,7 @@ export class Lock extends Resource {
   /** @internal */
   constructor(name: string, limit: number | undefined, shared: Shared) {
     // In a URL's path these mean the directory, and the one above it, even if they are encoded.
-    if (name === "" || name === "." || name === "..") throw new RangeError("name must not be empty, . or ..");
+    if (typeof name !== "string" || name === "" || name === "." || name === "..") throw new RangeError("name must be a string, and not empty, . or ..");
     const path = `/v1/${limit === undefined ? "locks" : "semaphores"}/${encodeURIComponent(name)}`;
     super(shared.gateways, path);
     this.#path = path;

@@ -43,6 +43,16 @@ export function linked(ms: number, ...signals: (AbortSignal | undefined)[]): { s
   return { signal: controller.signal, unlink };
 }
 
+/**
+ * Settles as `promise` does, or rejects when `signal` aborts. Node's fetch holds its signal by weak references, which a
+ * collection of garbage clears while an answer arrives.
+ */
+export async function raced<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  let unlink = (): void => {};
+  const aborted = new Promise<never>((_, reject) => (unlink = onAbort(signal, () => reject(signal.reason))));
+  return Promise.race([promise, aborted]).finally(() => unlink());
+}
+
 /** Resolves with `promise`, or after `ms`. It rejects with the reason of `signal` if that aborts first. */
 export async function settled(promise: Promise<unknown>, ms: number, signal?: AbortSignal): Promise<void> {
   const { signal: over, unlink } = linked(ms, signal);

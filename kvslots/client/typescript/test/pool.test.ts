@@ -89,12 +89,13 @@ suite("pools", { concurrency: true }, () => {
   test("arguments are checked without showing them", async () => {
     for (const wrong of ["hunter2", "", "hunter2\r\nX: y"]) assert.throws(() => client.pool(wrong), (e) => e instanceof RangeError && !e.message.includes("hunter2"));
     for (const wrong of ["hunter2", "ftp://hunter2", "http://me:hunter2@localhost", ""]) assert.throws(() => new Client(wrong), (e) => e instanceof RangeError && !String(e).includes("hunter2"));
-    assert.throws(() => new Client([]), RangeError);
+    for (const none of [[], undefined, null]) assert.throws(() => new Client(none as string[]), /^RangeError: urls must have one at least, such as/);
     assert.throws(() => new Client(url, { token: "hunter2\n" }), (e) => e instanceof RangeError && !e.message.includes("hunter2"));
-    for (const name of ["", ".", ".."]) assert.throws(() => client.lock(name), RangeError);
+    for (const name of ["", ".", "..", undefined, null, 1]) assert.throws(() => client.lock(name as string), RangeError);
+    for (const limit of [undefined, null, 0, -1, 1.5, 65_536, NaN, "2"]) assert.throws(() => client.semaphore("a", limit as number), /^RangeError: limit must be an integer between 1 and 65535$/);
     const pool = await newPool(1);
     for (const wait of [-1, NaN]) await assert.rejects(pool.borrow({ wait }), RangeError);
-    for (const ttl of [0, -1, NaN, Infinity]) await assert.rejects(pool.borrow({ ttl }), RangeError);
+    for (const ttl of [0, -1, NaN, Infinity, 86_401]) await assert.rejects(pool.borrow({ ttl }), RangeError);
     assert.equal((await pool.inspect()).inUse, 0);
   });
 

@@ -2,6 +2,9 @@ import assert from "node:assert/strict";
 import http from "node:http";
 import net, { type AddressInfo } from "node:net";
 import { suite, test, type TestContext } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { Client, KvslotsError, LeaseLostError, LimitMismatchError, NoSlotError, RefusedError, UnreachableError, type TakeOptions } from "kvslots";
 import { eventually, poolId, url } from "./gateways.js";
 
@@ -80,7 +83,25 @@ suite("promises", { concurrency: true }, () => {
     assert.ok(lease.fence);
   });
 
-  test("options are known, or an error, and may be undefined", async () => {
+  test("a body that never comes ends with the time-out, also after a collection of garbage", async (t) => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const begun = http.createServer((_, response) => response.writeHead(200, { "Content-Type": "application/json" }).write('{"count":'));
+    const client = new Client(await listen(begun, t), { timeout: 1 });
+    let over = false;
+    const call = assert.rejects(client.pool(poolId()).inspect(), UnreachableError).finally(() => (over = true));
+    for (const end = Date.now() + 20_000; !over && Date.now() < end; await pause(20)) collect();
+    assert.ok(over, "the call goes on");
+    await call;
+  });
+
+  test("a code of a refusal may be any text", async (t) => {
+    const refusing = http.createServer((_, response) => response.writeHead(400, { "Kvslots-Error": "constructor" }).end('{"error":"no"}'));
+    const inspected = new Client(await listen(refusing, t)).pool(poolId()).inspect();
+    await assert.rejects(inspected, (error) => error instanceof RefusedError && error.code === "constructor");
+  });
+
+  test("options are known, or an error, and may be undefined or null", async () => {
     const mistyped = { waits: 3 } as TakeOptions;
     await assert.rejects(new Client(url).lock("a").acquire(mistyped), /there is no option waits/);
     assert.throws(() => new Client(url, { tokens: "a" } as object), /there is no option tokens/);
@@ -88,6 +109,11 @@ suite("promises", { concurrency: true }, () => {
     await using client = new Client(url, { token: undefined, fetch: undefined, label: undefined, timeout: undefined });
     assert.equal(await client.lock("undefined").using(options, () => 1), 1);
     assert.equal(await client.lock("undefined").using(() => 2), 2);
+    await using held = await client.lock("null").acquire();
+    const waiting = client.lock("null").acquire({ wait: null });
+    await eventually(async () => (await client.lock("null").line()).length === 1);
+    await held.release();
+    await (await waiting).release();
   });
 
   test("a refusal says by whom and since when", async () => {

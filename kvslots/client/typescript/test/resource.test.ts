@@ -41,6 +41,18 @@ suite("who holds it, and who waits", { concurrency: true }, () => {
     assert.equal(((await (await fetch(`${url}/l/${id}/leases`)).json()) as { name: string }).name, "screens", "it keeps its name");
   });
 
+  test("a user without a name has a host", async (t) => {
+    const builtin = process.getBuiltinModule;
+    t.after(() => Object.assign(process, { getBuiltinModule: builtin }));
+    const userInfo = (): never => { throw new Error("ENOENT: uv_os_get_passwd"); };
+    Object.assign(process, { getBuiltinModule: () => ({ userInfo, hostname: () => "build7" }) });
+    await using nameless = new Client(url);
+    Object.assign(process, { getBuiltinModule: builtin });
+    await using lease = await nameless.lock("nameless").acquire();
+    assert.ok(lease.fence);
+    assert.equal((await client.lock("nameless").holders())[0]!.label, `?@build7:${process.pid} resource.test.js`);
+  });
+
   for (const [type, held] of [["lock", (c: Client) => c.lock("held/%?")], ["semaphore", (c: Client) => c.semaphore("held-2", 1)]] as const) {
     test(`a ${type} has holders and a line`, async () => {
       await using mine = new Client(url);

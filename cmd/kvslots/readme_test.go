@@ -44,6 +44,9 @@ func TestReadmeFirstBlock(t *testing.T) {
 	if !slices.Equal(commands, []string{"make run", "make test"}) {
 		t.Fatalf("the first block has %q", commands)
 	}
+	if out, err := inClone(t, "make build").CombinedOutput(); err != nil { // takes longer than what is waited for below
+		t.Fatalf("%v\n%s", err, out)
+	}
 	for range 5 { // another process may take the port before the gateway does
 		if runFirst(t, commands[0]) {
 			return

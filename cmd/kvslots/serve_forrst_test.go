@@ -73,7 +73,7 @@ func TestFunctionsConnect(t *testing.T) {
 func TestNoFunctionsWithoutAListener(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	p.want(t, "POST", "/rpc", rpc("a.b", `{}`, lock30), 404, `"FUNCTION_NOT_FOUND"`)
-	p.want(t, "POST", "/rpc", rpc("urn:cline:forrst:fn:health", `{}`, ""), 200, `"status":"healthy"`)
+	p.want(t, "POST", "/rpc", rpc(lockStatus, `{"key":"lock:k"}`, ""), 200, `"locked":false`)
 }
 
 // The locks of a call at one gateway are visible at another gateway, in the status of a

@@ -2,7 +2,6 @@ package forrst
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -17,26 +16,18 @@ const (
 	fnRelease      = lockFunctions + "release"
 	fnForceRelease = lockFunctions + "force-release"
 	fnStatus       = lockFunctions + "status"
-	fnPing         = "urn:cline:forrst:fn:ping"
-	fnHealth       = "urn:cline:forrst:fn:health"
-	fnCapabilities = "urn:cline:forrst:ext:discovery:fn:capabilities"
-	fnDescribe     = "urn:cline:forrst:ext:discovery:fn:describe"
 )
 
 const builtinVersion = "1.0.0"
 
 type builtin struct {
-	description
-	run func(ctx context.Context, args object, from *ops.Call) (any, *Error)
+	arguments []string
+	run       func(ctx context.Context, args object, from *ops.Call) (any, *Error)
 }
 
 func (b builtin) runnerFor(from *ops.Call) runner {
 	return func(ctx context.Context, c Call) outcome {
-		known := []string{}
-		for _, argument := range b.Arguments {
-			known = append(known, argument.Name)
-		}
-		args, wrong := readArguments(c.Arguments, known)
+		args, wrong := readObject(c.Arguments, codeArguments, "arguments", "", b.arguments...)
 		if wrong != nil {
 			return outcome{refusal: wrong}
 		}
@@ -52,34 +43,19 @@ func (b builtin) runnerFor(from *ops.Call) runner {
 	}
 }
 
-func readArguments(raw json.RawMessage, known []string) (object, *Error) {
-	if len(known) > 0 {
-		return readObject(raw, codeArguments, "arguments", "", known...)
-	}
-	o, wrong := readObject(raw, codeArguments, "arguments", "")
-	if wrong != nil {
-		wrong = fault(codeArguments, "arguments", "empty")
-	}
-	return o, wrong
-}
-
-func versionNotFound(c Call, version string) *Error {
+func versionNotFound(c Call) *Error {
 	return &Error{
 		Code: codeVersion, Message: "No such version of the function", status: http.StatusNotFound,
-		Details: map[string]any{"function": c.Function, "versions": []string{version}},
+		Details: map[string]any{"function": c.Function, "versions": []string{builtinVersion}},
 	}
 }
 
 func (s *Server) newBuiltins() map[string]builtin {
-	all := map[string]builtin{}
-	run := map[string]func(context.Context, object, *ops.Call) (any, *Error){
-		fnRelease: s.onLock(ops.ReleaseOwned), fnForceRelease: s.forceRelease, fnStatus: s.onLock(ops.StatusOwned),
-		fnPing: s.ping, fnHealth: s.health, fnCapabilities: s.capabilities, fnDescribe: s.describe,
+	return map[string]builtin{
+		fnRelease:      {[]string{"key", "owner"}, s.onLock(ops.ReleaseOwned)},
+		fnForceRelease: {[]string{"key"}, s.forceRelease},
+		fnStatus:       {[]string{"key"}, s.onLock(ops.StatusOwned)},
 	}
-	for _, d := range descriptions {
-		all[d.Name] = builtin{d, run[d.Name]}
-	}
-	return all
 }
 
 // onLock returns a function that performs an operation on the lock that the argument "key"
@@ -111,7 +87,7 @@ func (s *Server) do(ctx context.Context, call *ops.Call) error {
 func (s *Server) forceRelease(ctx context.Context, args object, from *ops.Call) (any, *Error) {
 	switch {
 	case s.cfg.NoForceRelease:
-		return nil, &Error{Code: codeForbidden, Message: switchedOff.Description, status: http.StatusForbidden}
+		return nil, &Error{Code: codeForbidden, Message: "force-release is switched off", status: http.StatusForbidden}
 	case !s.cfg.Tokens.Accept(from.Envelope.Authorization):
 		return nil, &Error{Code: codeUnauthorized, Message: "force-release needs the gateway's token", status: http.StatusUnauthorized}
 	}

@@ -2,11 +2,8 @@ package forrst_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,13 +14,6 @@ import (
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
-)
-
-const (
-	ping         = "urn:cline:forrst:fn:ping"
-	health       = "urn:cline:forrst:fn:health"
-	capabilities = "urn:cline:forrst:ext:discovery:fn:capabilities"
-	describe     = "urn:cline:forrst:ext:discovery:fn:describe"
 )
 
 func TestBadArguments(t *testing.T) {
@@ -38,9 +28,6 @@ func TestBadArguments(t *testing.T) {
 		{forceRelease, `{"key":"` + strings.Repeat("x", 335) + `"}`, "key must be 1 to 334"},
 		{status, `{"key":null}`, "key must be 1 to 334"},
 		{status, `{"key":"k","key":"k"}`, "key must be given once"},
-		{ping, `{"x":1}`, "arguments must be empty"},
-		{capabilities, `{"x":1}`, "arguments must be empty"},
-		{describe, `{"function":1}`, "function must be a string"},
 	} {
 		a := d.call(t, c.function, c.arguments, "", 400, `"code":"INVALID_ARGUMENTS"`)
 		if !strings.Contains(string(a.body), c.text) {
@@ -49,58 +36,10 @@ func TestBadArguments(t *testing.T) {
 	}
 	d.call(t, status, `{"key":"`+strings.Repeat("x", 334)+`"}`, "", 200, `"locked":false`)
 	d.call(t, release, `{"key":"lock:k","owner":"x"}`, "", 404, `"code":"LOCK_NOT_FOUND"`)
-	versioned := strings.Replace(envelope(ping, "", ""), `"function"`, `"version":"9.0.0","function"`, 1)
+	versioned := strings.Replace(envelope(status, `{"key":"lock:k"}`, ""), `"function"`, `"version":"9.0.0","function"`, 1)
 	if a := d.post(t, versioned); a.code != 404 || !strings.Contains(string(a.body), `"code":"VERSION_NOT_FOUND"`) {
 		t.Errorf("%d %s", a.code, a.body)
 	}
-}
-
-func TestDiscovery(t *testing.T) {
-	_, d := startSite(t, functions(map[string]forrst.Func{"a.b": func(context.Context, forrst.Call) (any, error) { return 1, nil }}))
-	for _, function := range []string{ping, health} {
-		a := d.call(t, function, "", "", 200, `"status":"healthy"`)
-		var e struct{ Result struct{ Timestamp time.Time } }
-		if err := json.Unmarshal(a.body, &e); err != nil || time.Since(e.Result.Timestamp).Abs() > time.Minute {
-			t.Errorf("%s: %v", a.body, err)
-		}
-	}
-	a := d.call(t, capabilities, "", "", 200, `"service":"kvslots","protocolVersions":["0.1.0"]`)
-	var can struct {
-		Result struct {
-			Functions  []string
-			Extensions []map[string]string
-		}
-	}
-	kvslotstest.Must(t, json.Unmarshal(a.body, &can))
-	if want := []string{"a.b", forceRelease, release, status, capabilities, describe, health, ping}; !slices.Equal(can.Result.Functions, want) {
-		t.Errorf("functions %q, want %q", can.Result.Functions, want)
-	}
-	if want := map[string]string{"urn": "urn:forrst:ext:atomicLock", "version": "1.0.0"}; len(can.Result.Extensions) != 1 || !maps.Equal(can.Result.Extensions[0], want) {
-		t.Errorf("extensions %v", can.Result.Extensions)
-	}
-
-	a = d.call(t, describe, "", "", 200, `"forrst":"0.1.0"`)
-	var doc struct {
-		Result struct {
-			Functions []struct {
-				Name, Version, Summary string
-				Arguments              []struct{ Name, Type string }
-				Result                 []struct{ Name, Type string }
-				Errors                 []struct{ Code string }
-			}
-		}
-	}
-	kvslotstest.Must(t, json.Unmarshal(a.body, &doc))
-	for _, f := range doc.Result.Functions {
-		if f.Version != "1.0.0" || f.Summary == "" || f.Arguments == nil || len(f.Result) == 0 || len(f.Errors) == 0 {
-			t.Errorf("%+v", f)
-		}
-	}
-	if len(doc.Result.Functions) != 7 {
-		t.Errorf("%d functions", len(doc.Result.Functions))
-	}
-	d.call(t, describe, `{"function":"`+release+`"}`, "", 200, `"LOCK_ALREADY_RELEASED"`)
-	d.call(t, describe, `{"function":"a.c"}`, "", 404, `"code":"FUNCTION_NOT_FOUND"`)
 }
 
 // force-release needs the gateway's token. Over HTTP the gateway checks it, over NATS
@@ -122,11 +61,6 @@ func TestForceReleaseNeedsTheToken(t *testing.T) {
 func TestForceReleaseIsSwitchedOff(t *testing.T) {
 	d := newSite(t).startGateway(t, forrst.Config{NoForceRelease: true})
 	d.call(t, forceRelease, `{"key":"lock:k"}`, "", 403, `"code":"FORBIDDEN"`)
-	for _, function := range []string{capabilities, describe} {
-		if a := d.call(t, function, "", "", 200, release); strings.Contains(string(a.body), "force-release") {
-			t.Errorf("%s", a.body)
-		}
-	}
 }
 
 // Requests that a transport refuses are answered with an envelope, too.

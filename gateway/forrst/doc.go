@@ -5,7 +5,7 @@
 //
 // A function is either registered with Handle in this process, or served by a NATS
 // service: a call of payments.charge is a request to forrst.fn.payments.charge. The
-// functions that manage locks and describe the server are built in.
+// functions that manage locks are built in.
 //
 // The operations on locks are rows of the table in package ops, which also counts them and
 // bounds the waits. This package has the envelopes around them, the errors by code, and

@@ -126,7 +126,7 @@ func FuzzEnvelope(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `[]`, `{"id":"r"}`, envelope("f.f", `{"a":1}`, `{"key":"k","ttl":{"value":1,"unit":"second"},"block":{"value":1,"unit":"day"},"scope":"global","owner":"o","auto_release":false}`),
 		envelope("f.panics", "", ""), envelope(release, `{"key":"k","owner":"o"}`, ""), envelope(forceRelease, `{"key":"k"}`, ""), envelope(status, `{"key":"k"}`, ""),
-		envelope("urn:cline:forrst:ext:discovery:fn:describe", `{"function":"x"}`, ""), strings.Repeat(`[`, 100),
+		envelope("urn:cline:forrst:ext:atomic-lock:fn:status", `{"key":"x"}`, ""), strings.Repeat(`[`, 100),
 	} {
 		f.Add([]byte(seed))
 	}

@@ -55,9 +55,6 @@ type Config struct {
 	// NoForceRelease turns force-release off.
 	NoForceRelease bool
 
-	// Version is the server's version in the results of health and describe.
-	Version string
-
 	// Logger logs why calls fail. It receives no arguments and no results. nil means no log.
 	Logger *slog.Logger
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -74,12 +72,6 @@ func (f *Functions) find(name string) Func {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.all[name]
-}
-
-func (f *Functions) names() []string {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	return slices.Sorted(maps.Keys(f.all))
 }
 
 // isReserved reports whether only a built-in function can have that name.

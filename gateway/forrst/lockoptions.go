@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	lockURN     = "urn:forrst:ext:atomicLock"
-	lockVersion = "1.0.0"
+	lockURN = "urn:forrst:ext:atomicLock"
 
 	maxKey   = 200
 	maxOwner = 200 // bytes

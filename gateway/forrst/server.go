@@ -88,8 +88,8 @@ type function struct {
 // service, which may not exist.
 func (s *Server) find(c Call, from *ops.Call) (f function, wrong *Error) {
 	if own, ok := s.builtins[c.Function]; ok {
-		if c.Version != "" && c.Version != own.Version {
-			return f, versionNotFound(c, own.Version)
+		if c.Version != "" && c.Version != builtinVersion {
+			return f, versionNotFound(c)
 		}
 		return function{own.runnerFor(from), storeTimeout, storeUnanswered, stopping}, nil
 	}

@@ -37,7 +37,7 @@ func everySubject(t *testing.T, d *fixture) map[string]string {
 	subjects["kvslots.inspect"] = `{"id":"` + poolA + `"}`
 	subjects["kvslots.borrow"] = `{"id":"` + poolA + `","ttl":600}`
 	subjects["kvslots.session.create"] = ""
-	subjects["kvslots.rpc"] = `{"protocol":{"name":"forrst","version":"0.1.0"},"id":"1","call":{"function":"urn:cline:forrst:fn:ping"}}`
+	subjects["kvslots.rpc"] = `{"protocol":{"name":"forrst","version":"0.1.0"},"id":"1","call":{"function":"urn:cline:forrst:ext:atomic-lock:fn:status","arguments":{"key":"lock:k"}}}`
 	for _, verb := range []string{"PING", "INFO", "STATS"} {
 		for _, of := range []string{"", ".kvslots", ".kvslots." + info.ID} {
 			subjects["$SRV."+verb+of] = ""

@@ -19,7 +19,6 @@ import (
 func (s *server) httpConfig() gateway.Config {
 	c := s.settings.HTTP()
 	c.Collectors = accessMetrics(s.settings)
-	c.Version = s.version
 	c.Logger = s.log.With("component", "http")
 	return c
 }
@@ -49,7 +48,6 @@ func (s *server) newGateway(finishers []gateway.Finisher) *gateway.Gateway {
 func (s *server) newFunctions() *forrst.Server {
 	c := s.settings.Forrst()
 	c.Lending, c.NATS = s.lending, s.nats.functions
-	c.Version = s.version
 	c.Logger = s.log.With("component", "forrst")
 	return forrst.New(s.store, c)
 }
@@ -76,7 +74,6 @@ func (s *server) startService() (*natsapi.Service, error) {
 	c := s.settings.Service()
 	c.Pools, c.Sessions, c.Calls = s.store, s.store, s.functions
 	c.Lending, c.Turns = s.lending, s.turns
-	c.Version = s.version
 	c.Logger = s.log.With("component", "nats")
 	if server := s.nats.server; server != nil {
 		c.Listener = server.Clients()

@@ -104,8 +104,9 @@ func lock(ctx context.Context, c *api.ClientWithResponses) error {
 
 func call(ctx context.Context, c *api.ClientWithResponses) error {
 	var body api.Call
-	body.Id, body.Call.Function = "r", "urn:cline:forrst:fn:ping"
+	body.Id, body.Call.Function = "r", "urn:cline:forrst:ext:atomic-lock:fn:status"
+	body.Call.Arguments = &map[string]any{"key": "lock:k"}
 	body.Protocol = api.Protocol{Name: "forrst", Version: "0.1.0"}
-	pong, err := c.CallWithResponse(ctx, nil, body)
-	return ok(err, pong.HTTPResponse, pong.JSON200 != nil && pong.JSON200.Result != nil, pong.JSON200)
+	status, err := c.CallWithResponse(ctx, nil, body)
+	return ok(err, status.HTTPResponse, status.JSON200 != nil && status.JSON200.Result != nil, status.JSON200)
 }

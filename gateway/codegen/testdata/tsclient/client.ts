@@ -66,10 +66,9 @@ async function lock() {
 }
 
 async function call() {
-  const pong = await client.POST("/rpc", {
-    body: { protocol: { name: "forrst", version: "0.1.0" }, id: "r", call: { function: "urn:cline:forrst:fn:ping" } },
-  });
-  assert.ok(pong.data?.result);
+  const call = { function: "urn:cline:forrst:ext:atomic-lock:fn:status", arguments: { key: "lock:k" } };
+  const status = await client.POST("/rpc", { body: { protocol: { name: "forrst", version: "0.1.0" }, id: "r", call } });
+  assert.ok(status.data?.result);
 }
 
 await read();

@@ -130,6 +130,21 @@ func TestNothingThere(t *testing.T) {
 	p.until(t, "document.querySelector('.chart').innerText.match(/Grants since \\d[^]*none/) && !document.querySelector('.chart svg').checkVisibility()")
 }
 
+// What the address names is one element of a path, whatever it contains.
+func TestAddressIsEncoded(t *testing.T) {
+	g := serve(t)
+	g.register(t, pool, 2, "printers")
+	p := open(t, g, desktop)
+	p.until(t, "document.querySelector('#pools tbody tr')")
+	eval[string](t, p, `window.fetched = [], fetch = ((real) => (path, options) => { fetched.push(path); return real(path, options); })(fetch), ''`)
+	for named, path := range map[string]string{"../../health?x": "v1/pools/..%2F..%2Fhealth%3Fx", "%2e%2e/x": "v1/pools/..%2Fx", "..": "v1/pools/-", "50%": "v1/pools/50%25"} {
+		eval[string](t, p, "location.hash = 'pool="+named+"'")
+		p.until(t, "fetched.includes('"+path+"') && location.hash === ''")
+	}
+	eval[string](t, p, "location.hash = 'pool=printers'")
+	p.until(t, "/^#pool=[0-9a-f]{32}$/.test(location.hash)")
+}
+
 // A slot that is lent and out of service is one cell.
 func TestLentSlotOut(t *testing.T) {
 	g := serve(t)

@@ -86,12 +86,25 @@ function showState() {
   document.body.classList.toggle('stale', gone);
 }
 
+/**
+ * Encodes a pool of the address for a path, of which it must not become more than one element.
+ * @param {string} text
+ */
+function encoded(text) {
+  try {
+    text = decodeURIComponent(text);
+  } catch {
+    // It has a % of its own.
+  }
+  return encodeURIComponent(text).replace(/^\.+$/, '-');
+}
+
 /** Shows what the address says: #pool=<hash>, or all pools. A name, or the beginning of a hash, becomes the hash. */
 function route() {
   const named = /^#pool=(.+)$/.exec(location.hash)?.[1];
   const hash = named && /^[0-9a-f]{32}$/.exec(named)?.[0];
   if (named && !hash) {
-    ask('GET', `v1/pools/${named}`).then((pool) => location.replace(`#pool=${pool.hash}`), () => location.replace('#'));
+    ask('GET', `v1/pools/${encoded(named)}`).then((pool) => location.replace(`#pool=${pool.hash}`), () => location.replace('#'));
     return;
   }
   const before = view;

@@ -21,11 +21,18 @@ type dataDir struct {
 }
 
 // openDataDir locks a data directory: two servers would destroy the JetStream store.
-// If the directory does not exist, openDataDir creates it, with access for its owner only.
+// If the directory does not exist, openDataDir creates it, with access for its owner only. It refuses a directory
+// to which other users could write.
 func openDataDir(path string, sync flush.Syncer) (*dataDir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if err := checkOwner(path); err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", path, err)
 	}
 	// nats-server would create its store readable by the group.
 	if err := os.MkdirAll(filepath.Join(path, server.JetStreamStoreDir), 0o700); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,8 +17,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
-const backupHelp = `Write the pools, leases and sessions to FILE, which is replaced when the backup is complete; - is standard output. Gateways
-may be running. Like the bucket, FILE has hashes in place of the ids of pools, leases and sessions.
+const backupHelp = `Write the pools, leases and sessions to FILE, which is replaced when the backup is complete; it must be
+yours. - is standard output. Gateways may be running. Like the bucket, FILE has hashes in place of the ids of pools, leases and sessions.
 
 Gateways give no access to the whole bucket, so the command uses the NATS at --nats-url, or the data directory of a gateway with
 an embedded NATS server. If that gateway is running, the command connects to its NATS server through a socket in the directory,
@@ -47,23 +48,37 @@ func backupCommand(env settings.Environment) *cobra.Command {
 	return command
 }
 
-// writeBackup writes content to a path: to a device or a pipe as it is, and otherwise by
-// replacing the file. A symbolic link stays, and the file that it names is replaced.
+// writeBackup replaces a file of this user, or the one that a symbolic link of this user names, or creates it. It does
+// not write to what others have put there: a link to another file, a pipe, or a file that they can read.
 func writeBackup(path string, content []byte) error {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
+	for range maxLinks {
+		info, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return replaceFile(path, content)
+		case err != nil:
+			return err
+		case isOfAnother(info):
+			return fmt.Errorf("%s belongs to another user", path)
+		case info.Mode().IsRegular():
+			return replaceFile(path, content)
+		case info.Mode()&fs.ModeSymlink == 0:
+			return fmt.Errorf("%s is not a regular file; - is standard output", path)
+		}
+		target, err := os.Readlink(path)
+		if err != nil {
+			return err
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
 		path = target
 	}
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().IsRegular() {
-		return replaceFile(path, content)
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	return errors.Join(err, file.Close())
+	return fmt.Errorf("%s: too many symbolic links", path)
 }
+
+// maxLinks is as in Linux.
+const maxLinks = 40
 
 // replaceFile writes a file that only its owner can read. Other processes see the file as
 // it was before, or all of content; so do those after a power cut.

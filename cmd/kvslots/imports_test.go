@@ -63,7 +63,7 @@ var direction = []struct {
 	{"kvslots/subjects", nil},
 	{"kvslots/wire", []string{"kvslots", "kvslots/subjects"}},
 	{"kvslots/cosmo", []string{"kvslots", "kvslots/internal/bucket", "kvslots/natsstore"}},
-	{"kvslots/client/promisestest", []string{"gateway", "gateway/dflockd", "gateway/library", "kvslots", "kvslots/kvslotstest", "kvslots/logtest"}},
+	{"kvslots/client/promisestest", []string{"gateway", "gateway/dflockd", "gateway/library", "kvslots", "kvslots/kvslotstest", "kvslots/logtest", "kvslots/natsstore"}},
 	{"kvslots/client/natsclient", []string{"kvslots", "kvslots/client", "kvslots/client/internal/transport", "kvslots/subjects", "kvslots/wire"}},
 	{"kvslots/client", []string{"kvslots/clock", "kvslots", "kvslots/client/internal/transport", "kvslots/subjects", "kvslots/wire"}},
 	{"kvslots", []string{"kvslots/clock", "kvslots/internal/access", "kvslots/internal/entry", "kvslots/internal/hidden", "kvslots/internal/peer"}},

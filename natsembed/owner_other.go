@@ -1,0 +1,5 @@
+//go:build !unix
+
+package natsembed
+
+func checkOwner(string) error { return nil }

@@ -119,11 +119,16 @@ func (p *post) barrierMessage() entry.Message {
 }
 
 // restartReads makes all reads wait for a new view. The revisions that they waited for
-// mean nothing in it.
-func (p *post) restartReads() {
+// mean nothing in it. It returns the writes that the dropped view has settled and whose outcome was not told yet.
+func (p *post) restartReads() (untold []*write) {
 	q := &p.reads
 	for _, r := range q.reached.drain() {
-		q.reached.start(r, 0)
+		if w, is := r.action().(*shownWrite); is {
+			untold = append(untold, (*write)(w))
+		} else {
+			q.reached.start(r, 0)
+		}
 	}
 	q.previous = 0
+	return untold
 }

@@ -109,7 +109,7 @@ func (ps *poolState) pauseVoid(before int) {
 // withdraw purges a claim that is void or came too late, and then requeues the borrow.
 func (b *borrow) withdraw(s *rules.Slot) {
 	b.to(withdrawing)
-	b.p.discard(b.claim.write.key(), s.Revision, func(*write) {
+	b.claim.write.withdraw(s.Revision, func(*write) {
 		if b.phase == withdrawing {
 			b.requeue()
 		} else {
@@ -127,15 +127,15 @@ func (b *borrow) leaveAfterClaim() {
 	}
 }
 
-// noteSlot purges a claim of this peer that has just been applied, and of which no borrow knows: its
-// outcome has counted as unknown, and it was written all the same. settled is set if the entry has
-// settled a write. While the view is being loaded, such an entry may also be a lease that was granted.
-func (p *pools) noteSlot(e *entry.Entry, settled, loads bool) {
-	_, given := p.given[e.Author]
-	delete(p.given, e.Author)
-	unknown := !settled && !loads && !e.Marker && e.Slot.Fence == 0 && p.wasSelf(e.Slot.Claimer)
-	if given && e.Author != 0 || unknown {
-		p.discard(e.Key, e.Revision, nil)
+// noteSlot undoes what a write has written that is disowned: a claim, or an answer that tells a caller of a lease.
+func (p *pools) noteSlot(e *entry.Entry) {
+	if e.Slot.Fence == 0 && p.isDisowned(e.Author) {
+		p.undo(e.Author, e.Key, e.Revision, nil)
+	}
+	for _, answer := range e.Slot.Answers {
+		if p.isDisowned(answer) {
+			p.takeOff(e.Key, answer, 0, func() {})
+		}
 	}
 	p.noteRequested(e)
 }
@@ -216,6 +216,6 @@ func (ps *poolState) ticketServed(w *write) {
 		ps.p.view().EndAt(s, s.Revision, s.Granted.Add(s.Value.TTL.Duration()))
 	default:
 		ps.pauseVoid(0)
-		ps.p.discard(w.key(), s.Revision, nil)
+		w.withdraw(s.Revision, nil)
 	}
 }

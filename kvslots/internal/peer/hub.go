@@ -31,11 +31,11 @@ func (u *hub) apply(e *entry.Entry, age time.Duration) {
 	p.watch.before(e)
 	p.view().Apply(e, age, p.now())
 	p.watch.after(e)
-	own := p.shown(e, before.live)
+	p.shown(e, before.live)
 	p.applied(e)
 	switch e.Key.Kind {
 	case entry.Slot:
-		p.pools.noteSlot(e, own, p.isLoading())
+		p.pools.noteSlot(e)
 	case entry.Ticket:
 		p.pools.noteTicket(e)
 	case entry.Session:

@@ -27,9 +27,9 @@ func (f *keeper) newView() {
 	f.mode = loading
 	f.check = check{}
 	f.presence.revision = 0
-	f.restartReads()
+	untold := f.restartReads()
 	f.host.restart()
-	f.sendAgain() // ends the writes that were sent under the previous view
+	f.dropWrites(untold)
 }
 
 // ageOf returns how long ago a loaded entry was written.

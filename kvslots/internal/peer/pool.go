@@ -47,7 +47,6 @@ type pools struct {
 	advanced   []*poolState           // memory for the next dirty
 	spare      [][]*borrow            // memory for the queue of a pool
 	steps      [phases][phases]uint64 // of borrows, from phase to phase
-	given      map[uint64]struct{}    // the authors of claims that were under way when the view was built anew
 	lastBorrow uint64                 // the number of the newest borrow
 	listed     []*borrow              // those that are not done
 }

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -12,17 +13,19 @@ import (
 type post struct {
 	*kernel
 	viewKeeper
-	reads      reads
-	last       uint64               // the id of the last copy
-	pending    map[uint64]*write    // by id
-	byKey      map[entry.Key]*write // the latest of each key; write.next are the others
-	queues     writeQueues
-	refused    string // why the latest write was refused, if not because of its key; "" otherwise
-	discarding int    // discards that are not settled
-	unsettled  int
-	charged    map[quota]int            // what is not settled counts for caps
-	underWay   map[entry.Hash]*underWay // by pool
-	spare      []*underWay              // memory for underWay
+	reads         reads
+	last          uint64               // the id of the last copy
+	pending       map[uint64]*write    // by id
+	byKey         map[entry.Key]*write // the latest of each key; write.next are the others
+	queues        writeQueues
+	refused       string // why the latest write was refused, if not because of its key; "" otherwise
+	discarding    int    // discards that are not settled
+	unsettled     int
+	charged       map[quota]int            // what is not settled counts for caps
+	underWay      map[entry.Hash]*underWay // by pool
+	disowned      map[uint64]Instant       // until when, by author: see write.disown
+	disownedSweep timer
+	spare         []*underWay // memory for underWay
 }
 
 // viewKeeper is what the post needs of the room that keeps the view.
@@ -71,6 +74,25 @@ func (p *post) sendAgain() {
 	}
 }
 
+// dropWrites gives up the writes that were decided from a view which is gone, and those that it has settled
+// and whose outcome was not told yet: the stream may have lost them.
+func (p *post) dropWrites(untold []*write) {
+	p.queues.drain()
+	var open []*write
+	for _, w := range p.byKey {
+		for ; w != nil; w = w.next {
+			open = append(open, w)
+		}
+	}
+	slices.SortFunc(open, func(x, y *write) int { return cmp.Compare(x.author(), y.author()) })
+	for _, w := range open {
+		w.settle(resolution{})
+	}
+	for _, w := range untold {
+		w.tell()
+	}
+}
+
 // noteAck handles an answer to a write, however late. It reports whether the write was pending.
 func (p *post) noteAck(id uint64, a Ack) bool {
 	w := p.pending[id]
@@ -84,15 +106,15 @@ func (p *post) noteAck(id uint64, a Ack) bool {
 	return true
 }
 
-// shown settles the pending writes that an applied entry decides about, and reports whether
-// the entry is one of them. endedLease is set if it ended a lease.
-func (p *post) shown(e *entry.Entry, endedLease bool) (own bool) {
+// shown settles the pending writes that an applied entry decides about. endedLease is set if it ended a
+// lease.
+func (p *post) shown(e *entry.Entry, endedLease bool) {
 	live := p.isLive()
 	for w := p.byKey[e.Key]; w != nil; {
 		next := w.next
 		switch expected := w.msg.Revision; {
 		case e.Author == w.author() && e.Author != 0:
-			p.refused, own = "", true
+			p.refused = ""
 			p.view().Passed(w.begun)
 			w.settle(resolution{result: written, revision: e.Revision, ended: endedLease, live: live})
 		case w.msg.Expect != entry.ExpectRevision, e.Revision <= expected:
@@ -103,7 +125,6 @@ func (p *post) shown(e *entry.Entry, endedLease bool) (own bool) {
 		}
 		w = next
 	}
-	return own
 }
 
 // isPurging reports whether a purge of that revision of a key has been sent, and is not settled.

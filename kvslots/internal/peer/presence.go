@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"bytes"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
@@ -27,11 +26,10 @@ const (
 type presence struct {
 	k        *keeper
 	id       entry.Hash
-	first    entry.Hash // the first id that this peer had; the others have its first half
-	revision uint64     // in the view; 0 while the view does not show it
-	current  *write     // the latest refresh; nil: none
-	again    bool       // refresh it again after the present write
-	shown    uint64     // the order of the latest refresh that the view shows
+	revision uint64 // in the view; 0 while the view does not show it
+	current  *write // the latest refresh; nil: none
+	again    bool   // refresh it again after the present write
+	shown    uint64 // the order of the latest refresh that the view shows
 	timer    timer
 	confirmation
 }
@@ -44,8 +42,6 @@ func (f *keeper) isPresent() bool { return f.presence.revision != 0 }
 
 // lastSeen returns when the latest refresh was sent that the view shows.
 func (f *keeper) lastSeen() Instant { return f.presence.sentAt }
-
-func (f *keeper) wasSelf(id entry.Hash) bool { return f.presence.was(id) }
 
 func (f *keeper) wasQuiet() bool { return f.presence.wasQuiet() }
 
@@ -64,7 +60,7 @@ func (s *presence) refresh() {
 		return
 	}
 	if s.id.IsZero() {
-		s.draw()
+		s.id = s.k.randomHash()
 	}
 	id := s.id
 	revision, _ := s.k.view().Latest(s.key())
@@ -88,20 +84,6 @@ func (s *presence) hurry() {
 	if s.k.mode != live {
 		s.current.repeatEvery(refreshHurry)
 	}
-}
-
-func (s *presence) draw() {
-	s.id = s.k.randomHash()
-	if s.first.IsZero() {
-		s.first = s.id
-	}
-	copy(s.id[:len(s.id)/2], s.first[:])
-}
-
-// was reports whether a presence is this peer's, the present one or one that has ended.
-func (s *presence) was(id entry.Hash) bool {
-	half := len(id) / 2
-	return !s.first.IsZero() && bytes.Equal(id[:half], s.first[:half])
 }
 
 func (s *presence) settled(w *write) {
@@ -155,7 +137,7 @@ func (s *presence) wasQuiet() bool { return s.k.now().Sub(s.sentAt) > quietLimit
 
 // forget drops the presence, so that refresh creates another one.
 func (s *presence) forget() {
-	*s = presence{k: s.k, first: s.first, timer: s.timer, confirmation: s.confirmation}
+	*s = presence{k: s.k, timer: s.timer, confirmation: s.confirmation}
 	s.k.host.presenceLost()
 }
 

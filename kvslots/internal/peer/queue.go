@@ -27,6 +27,9 @@ func alarmOf[R cmp.Ordered](c *call, do func()) *alarm[R] {
 	return &alarm[R]{call: c, does: action(do)}
 }
 
+// action returns what it does.
+func (e *alarm[R]) action() firer { return e.does }
+
 func (e *alarm[R]) isSet() bool { return e.index != 0 }
 
 // due returns when it fires, if it is set.

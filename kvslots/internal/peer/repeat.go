@@ -110,6 +110,9 @@ func (b *borrow) resumed(w *write, lease entry.Hash, untold bool, left time.Dura
 	case resumes && shown && !b.isGone() && b.grantResumed(s, untold, left, sent):
 		return
 	case !w.refused():
+		if w.unknown() {
+			w.disown()
+		}
 		b.p.takeOff(w.key(), w.author(), w.expected(), func() {})
 	case resumes && !w.learnt():
 		b.pool.pause(failurePause)

@@ -4,9 +4,6 @@ package peer
 // it, so it answers their borrows with ErrUnavailable. Waiting borrows keep their places
 // if the new view shows their tickets, and otherwise go back to the queue.
 func (p *pools) restart() {
-	for _, author := range p.claimAuthors() {
-		put(&p.given, author, struct{}{})
-	}
 	for _, ps := range p.all() {
 		ps.tickets = nil
 		ps.generation = 0

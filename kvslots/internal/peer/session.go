@@ -182,6 +182,9 @@ func (ss *sessionState) refresh(s *rules.Session) {
 // note handles the applied entry of a session: it ends the calls of a session
 // that has ended, and otherwise calls attend.
 func (p *sessions) note(e *entry.Entry) {
+	if p.isDisowned(e.Author) { // no client knows of it
+		p.undo(e.Author, e.Key, e.Revision, nil)
+	}
 	ss := p.byID[e.Key.Session]
 	if ss == nil {
 		return
@@ -233,11 +236,18 @@ func (r CreateSession) create(p *sessions, c *call) {
 	key := rules.SessionKey(r.Session)
 	sentAt := p.now()
 	w := p.put(p.value(key, value, 0, r.Idle), func(f *write) { // the id is new: no other peer writes it
-		if !f.written() || !p.view().Alive(r.Session) { // the session may have ended before the view reached it
+		if f.unknown() {
+			f.fenceOff()
+		}
+		s := p.view().Session(r.Session)
+		if f.written() && s.Alive() && !c.isOpen() {
+			f.withdraw(s.Revision, nil)
+		}
+		if !f.written() || !s.Alive() { // the session may have ended before the view reached it
 			c.answer(Answer{Err: ErrUnavailable})
 			return
 		}
-		p.view().Session(r.Session).Promise(sentAt.Add(r.Idle))
+		s.Promise(sentAt.Add(r.Idle))
 		p.use(c, r.Session)
 		c.onQuit(quitFunc(func(why error) {
 			if why == ErrSessionGone { // its client has never known of it

@@ -10,9 +10,10 @@ import (
 )
 
 type ticket struct {
-	key   entry.Key
-	place uint64 // 0 until the view shows it
-	sent  Instant
+	key      entry.Key
+	place    uint64 // 0 until the view shows it
+	sent     Instant
+	admitted bool // a view has shown it
 }
 
 func (t *ticket) stands() bool { return t.place != 0 }
@@ -102,6 +103,9 @@ func (ps *poolState) ticketNumber() (n int) {
 func (b *borrow) joinSettled(w *write) {
 	key := w.key()
 	known := w.written() || w.refused()
+	if b.ticket.key == key && b.ticket.admitted { // the borrow waits with it, or looks for it in a new view
+		return
+	}
 	if !known {
 		w.fenceOff()
 	}
@@ -129,8 +133,8 @@ func (p *pools) noteTicket(e *entry.Entry) {
 	}
 	own := b != nil && !e.Marker && e.Corrupt == nil && e.Ticket.Lease == b.lease
 	switch {
-	case !e.Marker && p.isOrphaned(e.Key, &e.Ticket):
-		p.discard(e.Key, e.Revision, nil)
+	case !e.Marker && (p.isDisowned(e.Author) || p.isOrphaned(e.Key, &e.Ticket)):
+		p.undo(e.Author, e.Key, e.Revision, nil)
 	case ps != nil && b == nil && e.Marker && e.Key.Session == p.self():
 		ps.freeNumbers = append(ps.freeNumbers, e.Key.N)
 	case b == nil:
@@ -191,7 +195,7 @@ func (p *pools) purgeOrphans() {
 }
 
 func (b *borrow) admit(e *entry.Entry) {
-	b.ticket.place = cmp.Or(e.Ticket.Place, e.Revision)
+	b.ticket.place, b.ticket.admitted = cmp.Or(e.Ticket.Place, e.Revision), true
 	if b.phase == done {
 		b.leaveLine()
 		return

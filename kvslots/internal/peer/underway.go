@@ -83,15 +83,3 @@ func (p *post) isFreeing(pool entry.Hash, below int) bool {
 	u := p.underWay[pool]
 	return u != nil && slices.ContainsFunc(u.freeing, func(w *write) bool { return w.key().N < below })
 }
-
-// claimAuthors returns the author numbers of the claims that are pending.
-func (p *post) claimAuthors() (authors []uint64) {
-	for _, w := range p.byKey {
-		for ; w != nil; w = w.next {
-			if w.claim {
-				authors = append(authors, w.author())
-			}
-		}
-	}
-	return authors
-}

@@ -157,11 +157,11 @@ func (w *write) repeatEvery(d time.Duration) {
 }
 
 // repeat sends a write again, or the first time after it has waited. It gives the write
-// up after giveUpAfter, or if the view was built anew.
+// up after giveUpAfter.
 func (w *write) repeat() {
 	switch {
 	case w.over:
-	case w.decidedIn != w.p.view(), w.sent && w.p.now().Sub(w.begun) >= giveUpAfter:
+	case w.sent && w.p.now().Sub(w.begun) >= giveUpAfter:
 		w.settle(resolution{})
 	default:
 		w.transmit()
@@ -171,7 +171,7 @@ func (w *write) repeat() {
 func (w *write) answered(id uint64, a Ack) {
 	p := w.p
 	switch o := a.Outcome; {
-	case o == Unknown, w.decidedIn != p.view(): // otherwise the stream may have lost it
+	case o == Unknown:
 	case p.isStopping() && (o == Written || o == Conflict): // there may be no feed any more
 		w.settle(resolution{result: refused, revision: a.Revision})
 	case o == Written:

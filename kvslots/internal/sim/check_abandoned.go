@@ -6,14 +6,16 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 // abandonedTime is how long a peer without faults may take to purge what it has written
 // for a borrow that ended in an error.
 const abandonedTime = 3 * time.Second
 
-// abandonedChecker checks that no borrow that was answered with an error, and no Abandon,
-// leaves a claim or a ticket in the stream while its peer runs: no client would return the slot.
+// abandonedChecker checks that no borrow that was answered with an error, and no Abandon, leaves a claim or
+// a ticket in the stream while its peer runs: no client would return the slot. No Enqueue of unknown outcome
+// leaves the ticket that it wrote, unless another peer has taken that over, and no CreateSession its session.
 type abandonedChecker struct {
 	*checker
 	calls []*call // that may have left something
@@ -23,6 +25,10 @@ func (k *abandonedChecker) answered(c *call) {
 	switch c.request.(type) {
 	case peer.Borrow, peer.Acquire:
 		if c.answer.Err == nil {
+			return
+		}
+	case peer.Enqueue, peer.CreateSession:
+		if c.answer.Err != peer.ErrUnavailable || c.flushFailed { // after a failed flush the process ends
 			return
 		}
 	case peer.Abandon:
@@ -55,7 +61,7 @@ func (k *abandonedChecker) checkCall(c *call, within time.Duration) {
 	if n.peer == nil || n.closing || n.generation != c.facts.generation || k.mayReflectLoss(c) || k.s.server.mayRevive(c.target.pool) || !c.facts.key.endedWith(c) {
 		return
 	}
-	e := k.s.server.truth.pool(c.target.pool).leftOf(c.target.lease)
+	e := k.leftOf(c)
 	if e != nil && !k.mayBeTold(c) {
 		k.s.fail("abandoned", "%v ago call %d of %s to %s was answered %v, and its entry is still in the stream: %s",
 			k.s.now.Sub(c.end), c.id, c.client, n.name(), c.answer.Err, describeEntry(e))
@@ -71,6 +77,20 @@ func (k *abandonedChecker) mayBeTold(c *call) bool {
 	}
 	key := k.keys[l.request]
 	return l.told > 0 || key != nil && (key.open > 0 || !k.s.faultState.settledAt(key.began))
+}
+
+func (k *abandonedChecker) leftOf(c *call) *entry.Entry {
+	t := k.s.server.truth
+	switch r := c.request.(type) {
+	case peer.CreateSession:
+		return t.sessions[r.Session]
+	case peer.Enqueue:
+		if w := t.pool(r.Pool).tickets[rules.EnqueuedKey(r.Pool, r.Session)]; w != nil && w.Ticket.Lease == r.Lease && w.Ticket.Place == 0 {
+			return w.Entry
+		}
+		return nil
+	}
+	return t.pool(c.target.pool).leftOf(c.target.lease)
 }
 
 func (p *poolTruth) leftOf(lease entry.Hash) (found *entry.Entry) {

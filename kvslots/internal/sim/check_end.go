@@ -90,8 +90,9 @@ func (k *checker) checkWrites() {
 	// A watch that is late by seconds may be behind the writes of a busy key for as long as the
 	// check of the view lasts, which then builds the view anew.
 	pauses += met("fault: " + slowFeed.String())
+	pauses += nodes*(met("trap: outage")+met("fault: "+deafPeer.String())) + met("fault: "+rebuildView.String())
 	if most := nodes*(k.losses.count+s.server.clockSteps) + pauses; rebuilds > most {
-		s.fail("rebuild", "%d peers have built their views anew %d times, after %d losses of data, %d steps of a clock and %d pauses or late watches",
+		s.fail("rebuild", "%d peers have built their views anew %d times, after %d losses of data, %d steps of a clock and %d pauses, outages or late watches",
 			nodes, rebuilds, k.losses.count, s.server.clockSteps, pauses)
 	}
 }

@@ -237,7 +237,7 @@ func (k *checker) checkCause(why peer.EventKind, x peer.Event) {
 	switch {
 	case why == peer.LeaseEvicted && !k.evictions[claimKey{rules.SlotKey(x.Pool, x.Position), x.Fence}]:
 		k.s.fail("event", "an eviction that no call has asked for: %+v", x)
-	case why == peer.Withdrawn && l != nil && !l.uncertain && !l.abandoned:
+	case why == peer.Withdrawn && l != nil && !l.uncertain && !l.abandoned && !k.s.server.mayRevive(x.Pool):
 		k.s.fail("event", "a grant is withdrawn of which a client was told: %+v", x)
 	}
 }

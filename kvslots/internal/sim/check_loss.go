@@ -125,7 +125,7 @@ func (k *lossChecker) afterLoss(before standing) {
 		}
 		for _, l := range p.leases {
 			e := now.leaseAt(l.hash)
-			if e == nil || ticketed[l.hash] || e.Revision != before.revision(e.Key) || !now.registered() || e.Slot.Generation != now.config.Config.Generation {
+			if e == nil || l.overSince < never || ticketed[l.hash] || e.Revision != before.revision(e.Key) || !now.registered() || e.Slot.Generation != now.config.Config.Generation {
 				l.uncertain, l.overSince, l.returned = true, never, false // the write that ended it may be lost, too
 			}
 		}

@@ -58,7 +58,7 @@ func (o *owner) step() {
 func (o *owner) use() {
 	o.think(func() {
 		switch n := o.rng.IntN(100); {
-		case n < 15 && !o.s.ending:
+		case n < 15 && !o.s.ending && o.s.plan.Outages == 0: // see borrower.use
 			o.think(o.step) // let the lease expire
 		case n < 35 && !o.s.ending:
 			o.ask(peer.ReadPool{Pool: o.pool, MaxHolders: 1}, func(*call) { o.use() })

@@ -187,7 +187,7 @@ func (b *borrower) use() {
 			return
 		}
 		switch n := b.rng.IntN(100); {
-		case b.s.ending || n < 60:
+		case b.s.ending || n < 60 || n >= 90 && b.s.plan.Outages > 0: // a lease that is left would be in the way for minutes
 			b.returnLease()
 		case n < 85:
 			b.renew()

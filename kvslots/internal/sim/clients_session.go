@@ -243,7 +243,7 @@ func (h *sessionClient) use() {
 		switch n := h.rng.IntN(100); {
 		case h.sessionGone:
 			h.abandonSession()
-		case n < 60 || h.s.ending:
+		case n < 60 || h.s.ending || n >= 80 && h.s.plan.Outages > 0: // see borrower.use
 			h.release()
 		case n < 80:
 			h.ask(peer.Renew{Held: h.held(), TTL: h.ttl()}, func(c *call) {

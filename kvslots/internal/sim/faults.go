@@ -30,13 +30,15 @@ const (
 	stepDown                   // the leader steps down
 	isolateServer              // a server is cut off from the others, which may be the leader
 	longStall                  // a peer's writes are delayed for about as long as a presence lives
+	rebuildView                // a peer takes the stream for another one
+	deafPeer                   // what comes to a peer is lost, while its writes go on
 	faults
 )
 
 var faultNames = [faults]string{
 	"cut-link", "stall-link", "pause-peer", "suspend-peer", "kill-peer", "close-peer", "lose-reading", "refuse-reading", "slow-feed",
 	"change-leader", "leader-gap", "step-clock", "kill-server", "lose-tail", "purge-stream", "delete-stream", "compact-blocks", "outage", "roll-back",
-	"lose-burst", "stop-feed", "lose-acks", "step-down", "isolate-server", "long-stall",
+	"lose-burst", "stop-feed", "lose-acks", "step-down", "isolate-server", "long-stall", "rebuild-view", "deaf-peer",
 }
 
 func (f fault) String() string { return faultNames[f] }
@@ -99,7 +101,8 @@ func init() {
 		compactBlocks: (*Simulation).compactBlocks, outage: (*Simulation).outage, rollBack: (*Simulation).rollBack,
 		loseBurst: (*Simulation).loseBurst, stopFeed: (*Simulation).stopFeed, loseAcks: (*Simulation).loseAcks,
 		stepDown: (*Simulation).stepDown, isolateServer: (*Simulation).isolateServer,
-		longStall: func(s *Simulation) { s.stallLink(6*time.Second, 20*time.Second) },
+		longStall:   func(s *Simulation) { s.stallLink(6*time.Second, 20*time.Second) },
+		rebuildView: (*Simulation).rebuildView, deafPeer: (*Simulation).deafPeer,
 	}
 }
 
@@ -130,7 +133,7 @@ func (s *Simulation) cutLink() {
 		return
 	}
 	n.link.cut(s.chance(0.5))
-	s.episode(between(s.rng, 20*time.Millisecond, 12*time.Second), n.alive(n.link.reconnect))
+	s.episode(s.outageTime(20*time.Millisecond, 12*time.Second), n.alive(n.link.reconnect))
 }
 
 func (s *Simulation) stallLink(from, to time.Duration) {
@@ -156,7 +159,7 @@ func (s *Simulation) pausePeer(suspended bool) {
 func (s *Simulation) killPeer() {
 	n := s.anyNode()
 	n.kill()
-	s.peerEpisode(between(s.rng, 10*time.Millisecond, 20*time.Second), n.start)
+	s.peerEpisode(s.outageTime(10*time.Millisecond, 20*time.Second), n.start)
 }
 
 func (s *Simulation) closePeer() {
@@ -176,7 +179,7 @@ func (s *Simulation) loseReading() {
 
 func (s *Simulation) refuseReading() {
 	s.server.readingFaults++
-	s.episode(between(s.rng, 100*time.Millisecond, 10*time.Second), func() { s.server.readingFaults-- })
+	s.episode(s.outageTime(100*time.Millisecond, 10*time.Second), func() { s.server.readingFaults-- })
 }
 
 func (s *Simulation) drawClock() time.Duration {
@@ -219,7 +222,7 @@ func (s *Simulation) leaderGap() {
 	v.stream.BeginGap(v.wall())
 	v.silenceReadings()
 	from := s.now
-	s.episode(between(s.rng, 10*time.Millisecond, 15*time.Second), func() {
+	s.episode(s.outageTime(10*time.Millisecond, 15*time.Second), func() {
 		v.stream.EndGap(v.wall())
 		v.resumeReadings()
 		v.leaderBack(from)

@@ -60,7 +60,7 @@ func (s *Simulation) restart(meanwhile func()) {
 			n.link.cut(false)
 		}
 	}
-	s.episode(between(s.rng, 50*time.Millisecond, 6*time.Second), func() {
+	s.episode(s.outageTime(50*time.Millisecond, 6*time.Second), func() {
 		meanwhile()
 		v.stream.EndGap(v.wall())
 		v.down = false

@@ -7,7 +7,7 @@ func (s *Simulation) loseBurst() {
 }
 
 // stopFeed stops the feed of a peer for a while. Its acknowledgements go on.
-func (s *Simulation) stopFeed() { s.stopFeedFor(between(s.rng, 500*time.Millisecond, 12*time.Second)) }
+func (s *Simulation) stopFeed() { s.stopFeedFor(s.outageTime(500*time.Millisecond, 12*time.Second)) }
 
 func (s *Simulation) stopFeedFor(d time.Duration) {
 	n := s.anyNode()
@@ -19,7 +19,7 @@ func (s *Simulation) stopFeedFor(d time.Duration) {
 func (s *Simulation) loseAcks() {
 	l := s.anyNode().link
 	l.acksLost++
-	s.episode(between(s.rng, 500*time.Millisecond, 8*time.Second), func() { l.acksLost-- })
+	s.episode(s.outageTime(500*time.Millisecond, 8*time.Second), func() { l.acksLost-- })
 }
 
 // slowFeed makes a peer slow, so that what comes is late by seconds.
@@ -34,6 +34,32 @@ func (s *Simulation) slowFeed() {
 		n.feed.extraDelay, n.reading.extraDelay = 0, 0
 		n.reading.schedulePoll()
 	})
+}
+
+// deafPeer loses whatever comes to a peer: entries, acknowledgements and readings. Its writes go on.
+func (s *Simulation) deafPeer() {
+	n := s.anyNode()
+	n.deaf++
+	n.feed.stopped++
+	n.link.acksLost++
+	s.episode(s.outageTime(500*time.Millisecond, 12*time.Second), func() {
+		n.deaf--
+		n.feed.stopped--
+		n.link.acksLost--
+		n.reading.schedulePoll()
+	})
+	n.reading.awaitSilence()
+}
+
+// rebuildView has a peer find another creation time: it builds its view anew, in whatever phase its work is.
+func (s *Simulation) rebuildView() {
+	n := s.anyNode()
+	if n.peer == nil || n.closing || s.now < n.reading.rebuilt.Add(rebuildTime) {
+		return
+	}
+	n.reading.createdLater, n.reading.rebuilt = n.reading.createdLater+time.Nanosecond, s.now
+	n.reading.interrupt()
+	s.episode(time.Second, func() {})
 }
 
 func (s *Simulation) stepDown() {

@@ -26,6 +26,7 @@ type node struct {
 	tickAt         Instant          // when the peer wants a Tick; 0 for never
 	alarmAt        Instant          // when the event for the Tick is due; 0 if there is none
 	pauses         int              // number of faults that keep the peer from running
+	deaf           int              // number of faults that lose whatever comes to the peer
 	heldInputs     []func(*peer.Peer, Instant)
 	closing        bool
 	counted        bool    // its counters were added to the checker's

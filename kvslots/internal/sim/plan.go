@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -23,6 +24,7 @@ type Plan struct {
 	Grace    time.Duration   // peer.Config.ResumeGrace
 	Traps    bool            // whether the stream has the traps of a real server
 	Clock    time.Duration   // maximal difference between a leader's clock and the true time
+	Outages  float64         // share of cuts, gaps and deaths that last from 1 s to 5 minutes: see outageTime
 	Faults   [faults]float64 // episodes per minute, for each fault
 }
 
@@ -126,6 +128,7 @@ func Draw(seed uint64) Plan {
 	drawRare(&p)
 	drawKeys(&p)
 	drawOperate(&p)
+	drawOutages(&p)
 	return p
 }
 
@@ -203,6 +206,26 @@ func drawOperate(p *Plan) {
 		return
 	}
 	p.Clients.Operate = 0.2 + 0.7*r.Float64()
+}
+
+// drawOutages has outages of every length, and leases that outlive them.
+func drawOutages(p *Plan) {
+	r := rand.New(rand.NewPCG(p.Seed, 0x6f757467))
+	if p.FaultFree() || r.IntN(4) != 0 {
+		return
+	}
+	p.Outages = 0.2 + 0.8*r.Float64()
+	for _, f := range []fault{cutLink, leaderGap, killServer, killPeer, stopFeed, loseAcks, deafPeer, rebuildView} {
+		if f.fits(p) && r.IntN(3) == 0 {
+			p.Faults[f] = max(p.Faults[f], 0.1+r.Float64()*r.Float64())
+		}
+	}
+	p.Length = max(p.Length, between(r, 2*time.Minute, 10*time.Minute))
+	c := &p.Clients
+	c.Think += p.Length / 400
+	if r.IntN(3) > 0 {
+		c.TTL, c.Idle = between(r, time.Minute, 20*time.Minute), between(r, time.Second, 5*time.Minute)
+	}
 }
 
 func drawRare(p *Plan) {
@@ -324,6 +347,16 @@ func (r random) upTo(d time.Duration) time.Duration {
 		return 0
 	}
 	return time.Duration(r.rng.Int64N(int64(d)))
+}
+
+// outageTime draws how long a fault lasts: as usual, or as outages of every length do, evenly over the logarithm.
+func (s *Simulation) outageTime(from, to time.Duration) time.Duration {
+	if !s.chance(s.plan.Outages) {
+		return between(s.rng, from, to)
+	}
+	s.met.add("trap: outage")
+	const shortest, longest = time.Second, 5 * time.Minute
+	return time.Duration(float64(shortest) * math.Pow(float64(longest)/float64(shortest), s.rng.Float64()))
 }
 
 // between draws a duration, short ones more often than long ones.

@@ -28,7 +28,9 @@ type reading struct {
 	missedDelivery bool    // a broken connection has lost deliveries
 	whenConnected  func()  // creates the consumer at the next connection; nil if none is wanted
 
-	extraDelay time.Duration // additional delay while the peer is slow
+	extraDelay   time.Duration // additional delay while the peer is slow
+	createdLater time.Duration // than the stream was created: see Simulation.rebuildView
+	rebuilt      Instant       // when that was last changed
 }
 
 // start discards the present reading and creates the one that the peer has asked for.
@@ -66,6 +68,7 @@ func (r *reading) create(number, from uint64) {
 		return
 	}
 	info := s.server.info()
+	info.Created = info.Created.Add(r.createdLater)
 	if from == 0 {
 		r.n.beginLoad()
 	}

@@ -17,7 +17,7 @@ type field struct {
 func (p *Plan) fields() []field {
 	n, d, c, k := &p.Net, &p.Feed, &p.Clients, &p.Caps
 	all := []field{
-		{"seed", &p.Seed}, {"length", &p.Length}, {"nodes", &p.Nodes}, {"replicas", &p.Replicas}, {"sole", &p.Sole}, {"traps", &p.Traps}, {"clock", &p.Clock}, {"pool-idle", &p.PoolIdle}, {"grace", &p.Grace},
+		{"seed", &p.Seed}, {"length", &p.Length}, {"nodes", &p.Nodes}, {"replicas", &p.Replicas}, {"sole", &p.Sole}, {"traps", &p.Traps}, {"clock", &p.Clock}, {"pool-idle", &p.PoolIdle}, {"grace", &p.Grace}, {"outages", &p.Outages},
 		{"net.uplink", &n.Uplink}, {"net.ack", &n.Ack}, {"net.feed", &n.Feed}, {"net.spikes", &n.Spikes}, {"net.lag", &n.Lag},
 		{"net.lose-write", &n.LoseWrite}, {"net.lose-leave", &n.LoseLeave}, {"net.lose-ack", &n.LoseAck}, {"net.late-ack", &n.LateAck}, {"net.full", &n.Full}, {"net.never", &n.Never}, {"net.unknown", &n.Unknown},
 		{"feed.lose", &d.Lose}, {"feed.unpublished", &d.Unpublished}, {"feed.repeated", &d.Repeated}, {"feed.two-answers", &d.TwoAnswers},

@@ -187,8 +187,10 @@ func message(m *entry.Message) stream.Message {
 
 func (v *server) reachable() bool { return !v.down && !v.stream.Leaderless() && v.stream.Exists() }
 
-// reachableBy reports whether the JetStream API answers a node.
-func (v *server) reachableBy(l *link) bool { return v.reachable() && !v.partition.cutsOff(l) }
+// reachableBy reports whether the JetStream API answers a node, as far as the node hears it.
+func (v *server) reachableBy(l *link) bool {
+	return v.reachable() && !v.partition.cutsOff(l) && l.n.deaf == 0
+}
 
 func (v *server) info() peer.StreamInfo {
 	i := v.stream.Info()

@@ -108,9 +108,9 @@ func (p *poolTruth) idleOut() (n int) {
 }
 
 // free returns the number of slots that have no entry and are not out of service; 0 while a ticket
-// waits for the last of them to become free, since it asks for another limit.
+// in the line asks for another limit.
 func (p *poolTruth) free() int {
-	if len(p.slots) > 0 && p.blocked() {
+	if p.blocked() {
 		return 0
 	}
 	return p.size() - len(p.slots) - p.idleOut()

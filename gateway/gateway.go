@@ -165,7 +165,7 @@ func (g *Gateway) Handler() http.Handler {
 	getAndHead(r, "/", g.greet)
 	getAndHead(r, "/health", g.health)
 	getAndHead(r, "/ready", g.ready)
-	getAndHead(r, "/metrics", g.metrics.handler().ServeHTTP)
+	getAndHead(r, "/metrics", g.serveMetrics)
 	getAndHead(r, "/v1/openapi.json", g.describe)
 	for _, dialect := range g.cfg.Dialects {
 		dialect.Mount(r)

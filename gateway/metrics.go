@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"runtime"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/metrics"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -57,8 +60,25 @@ func newMetrics(g *Gateway) *httpMetrics {
 	return m
 }
 
-func (m *httpMetrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+// serveMetrics answers with the metrics, in the client's turn: see ops.Reads. Its other reads do not count.
+func (g *Gateway) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	gathered, err := inTurn(g.cfg.Lending, r, g.metrics.registry.Gather)
+	if errors.Is(err, wire.ErrMaxReads) {
+		w.Header().Set(wire.RetryAfterHeader, "1")
+		g.fail(w, r, wire.RateLimited)
+		return
+	}
+	promhttp.HandlerFor(prometheus.GathererFunc(gathered), promhttp.HandlerOpts{}).ServeHTTP(w, r)
+}
+
+// inTurn returns what returns the outcome of gather. It is generic, since the type of what is gathered has a package of its own.
+func inTurn[F any](l *Lending, r *http.Request, gather func() (F, error)) (gathered func() (F, error), err error) {
+	type scrape struct{}
+	found, err := l.Read(r.Context(), "metrics "+ops.Origin(r.RemoteAddr), scrape{}, func(context.Context) (any, error) { return gather() })
+	return func() (F, error) {
+		families, _ := found.(F)
+		return families, err
+	}, err
 }
 
 func (g *Gateway) limitMetrics() []prometheus.Collector {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/hidden"
+	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
 // PoolRef refers to a pool for an Operator: by its id, by its hash, or as that of a lock or a semaphore. A hash
@@ -45,54 +46,49 @@ func ByHash(text string) (PoolRef, error) {
 const minHashDigits = 8
 
 // FindPool returns the pool, or the lock or semaphore in use, that a text names: by its public name
-// or its key, or by the first 8 or more digits of its hash.
+// or its key, or by the first 8 or more digits of its hash. It costs the same whatever the bucket holds.
 //
-// The errors are ErrNoPool, a *RangeError if the text names several, and those of ReadPools.
-func FindPool(ctx context.Context, at Operator, text string) (PoolRef, error) {
-	digits := strings.ToLower(text)
-	if len(digits) < minHashDigits || strings.Trim(digits, "0123456789abcdef") != "" {
-		digits = ""
+// The errors are ErrNoPool, a *RangeError if the text names several, ErrUnavailable, ErrClosed and context.Cause(ctx).
+func (s *Store) FindPool(ctx context.Context, text string) (PoolRef, error) {
+	r := peer.FindPools{Title: text, Names: []entry.Hash{Lock(text).hash(), ownedHash(text)}, Max: maxListed + 1}
+	if digits := strings.ToLower(text); len(digits) >= minHashDigits && strings.Trim(digits, "0123456789abcdef") == "" {
+		r.Digits = digits
 	}
-	var found []PoolStats
-	for q := (PoolQuery{Match: text, Max: MaxPoolsRead}); ; {
-		pools, next, err := at.ReadPools(ctx, q)
-		if err != nil {
-			return PoolRef{}, err
-		}
-		for i := range pools {
-			p := &pools[i]
-			if p.Name == text || p.Resource.Key == text || digits != "" && strings.HasPrefix(p.Hash, digits) {
-				found = append(found, *p)
-			}
-		}
-		if q.After = next; next == "" {
-			break
-		}
+	a, err := s.bucket.Do(ctx, r)
+	if err != nil {
+		return PoolRef{}, err
 	}
-	switch len(found) {
+	switch found := a.Stats.Pools; len(found) {
 	case 0:
 		return PoolRef{}, ErrNoPool
 	case 1:
-		if key := found[0].Resource.Key; key != "" && !found[0].Owned {
-			return ByName(key), nil
-		}
-		return ByHash(found[0].Hash)
+		return poolStats(&found[0]).Ref(), nil
+	default:
+		return PoolRef{}, &RangeError{"hash", "that of one pool, or its name; this is of " + listed(found)}
 	}
-	return PoolRef{}, &RangeError{"hash", "that of one pool, or its name; this is of " + listed(found)}
+}
+
+// Ref returns what refers to the pool: by its name that of a lock or semaphore of sessions.
+func (p PoolStats) Ref() PoolRef {
+	if p.Resource.Key != "" && !p.Owned {
+		return ByName(p.Resource.Key)
+	}
+	ref, _ := ByHash(p.Hash) // a Store and a Client return only hashes
+	return ref
 }
 
 // maxListed is how many pools an error lists.
 const maxListed = 10
 
 // listed returns the beginnings of the hashes of pools, and of which kind each is.
-func listed(pools []PoolStats) string {
+func listed(pools []peer.PoolStats) string {
 	var texts []string
 	for i := range pools[:min(len(pools), maxListed)] {
 		kind := "pool"
-		if r := pools[i].Resource; r.Key != "" {
-			kind = r.Kind.String()
+		if t := pools[i].Terms; t.Named() {
+			kind = resourceOf(t).Kind.String()
 		}
-		texts = append(texts, pools[i].Hash[:12]+" ("+kind+")")
+		texts = append(texts, pools[i].Pool.String()[:12]+" ("+kind+")")
 	}
 	if len(pools) > maxListed {
 		texts = append(texts, "and more")

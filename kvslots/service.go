@@ -30,6 +30,7 @@ type Service interface {
 // waits, end a lease, take positions out of service, and change a semaphore's limit. A Store and a client.Client
 // are Operators, with the same errors.
 type Operator interface {
+	FindPool(ctx context.Context, text string) (PoolRef, error)
 	ReadPool(ctx context.Context, pool PoolRef, page DetailPage) (PoolDetail, error)
 	ReadPools(ctx context.Context, q PoolQuery) (pools []PoolStats, next string, err error)
 	Holder(ctx context.Context, pool, lease uuid.UUID) (HolderStats, error)

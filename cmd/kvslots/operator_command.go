@@ -102,7 +102,7 @@ func (c *gatewayCommand) ref(args []string) (pool kvslots.PoolRef, text string, 
 // find returns the pool, lock or semaphore that a text names, and whether the gateway knows it. A lock that
 // no client holds has no entry, and is named all the same.
 func (l *lender) find(ctx context.Context, text string) (ref kvslots.PoolRef, known bool, err error) {
-	pool, err := kvslots.FindPool(ctx, l, text)
+	pool, err := l.FindPool(ctx, text)
 	err = l.explain(err)
 	if wrong, ok := errors.AsType[*kvslots.RangeError](err); ok {
 		if strings.ContainsAny(wrong.Range, "(") { // it lists several

@@ -2,6 +2,7 @@ package events
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -108,6 +109,8 @@ func counterOf(n *atomic.Int64) func() float64 { return func() float64 { return 
 type filter struct {
 	pools []kvslots.PoolRef   // none: those of all pools, and those about none
 	types []kvslots.EventType // none: all
+	find  []string            // texts that name further pools
+	check bool                // there must be such a pool, since a client with a wrong id would wait for ever
 }
 
 func (f *filter) matches(e *kvslots.Event) bool {
@@ -132,22 +135,55 @@ func (d *Dialect) serve(w http.ResponseWriter, r *http.Request, parse func(*http
 	if d.lending.Stopped() {
 		return wire.ErrDraining
 	}
-	if r.Method == http.MethodHead {
-		header(w)
-		w.WriteHeader(http.StatusOK)
-		return nil
-	}
 	origin := ops.Origin(r.RemoteAddr)
 	if err := [...]error{nil, wire.ErrMaxStreams, wire.ErrMaxStreamsPerIP}[d.limit.Enter(origin)]; err != nil {
 		return err
 	}
 	defer d.limit.Leave(origin)
+	if err := d.find(r.Context(), origin, &f); err != nil {
+		return err
+	}
+	if r.Method == http.MethodHead {
+		header(w)
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
 	after, _ := strconv.ParseUint(r.Header.Get(wire.LastEventIDHeader), 10, 64) // 0 for what is no ID: the stream starts over
 	watcher := d.store.Watch(after, f.pools...)
 	defer watcher.Close()
 	s := &stream{dialect: d, filter: f, watcher: watcher, w: w, r: r, control: http.NewResponseController(w)}
 	s.run()
 	return nil
+}
+
+// find adds the pools that the texts name, which takes a turn of the client's.
+func (d *Dialect) find(ctx context.Context, origin string, f *filter) error {
+	if f.check {
+		_, err := d.store.ReadPool(ctx, f.pools[0], kvslots.DetailPage{MaxHolders: -1})
+		return err
+	}
+	if len(f.find) == 0 {
+		return nil
+	}
+	type named struct{ texts string }
+	found, err := d.lending.Read(ctx, origin, named{strings.Join(f.find, "\x00")}, func(ctx context.Context) (any, error) {
+		var pools []kvslots.PoolRef
+		for _, text := range f.find {
+			pool, err := d.store.FindPool(ctx, text)
+			if err != nil {
+				return nil, err
+			}
+			pools = append(pools, pool)
+		}
+		return pools, nil
+	})
+	if errors.Is(err, kvslots.ErrNoPool) {
+		return &kvslots.RangeError{Field: wire.EventPool, Range: "the hash of a pool, or its first 8 digits or more, or its name"}
+	}
+	if err == nil {
+		f.pools = append(f.pools, found.([]kvslots.PoolRef)...)
+	}
+	return err
 }
 
 // parseAll reads the parameters of wire.EventsPath. A pool's id in wire.PoolHeader counts as one
@@ -161,17 +197,11 @@ func (d *Dialect) parseAll(r *http.Request) (f filter, err error) {
 		return f, &kvslots.RangeError{Field: "query", Range: "at most " + strconv.Itoa(maxNames) + " pools, locks and semaphores"}
 	}
 	for _, hash := range query[wire.EventPool] {
-		pool, err := kvslots.ByHash(hash)
-		if err != nil {
-			pool, err = kvslots.FindPool(r.Context(), d.store, hash)
+		if pool, err := kvslots.ByHash(hash); err == nil {
+			f.pools = append(f.pools, pool)
+		} else {
+			f.find = append(f.find, hash)
 		}
-		if errors.Is(err, kvslots.ErrNoPool) {
-			err = &kvslots.RangeError{Field: wire.EventPool, Range: "the hash of a pool, or its first 8 digits or more, or its name"}
-		}
-		if err != nil {
-			return f, err
-		}
-		f.pools = append(f.pools, pool)
 	}
 	for _, key := range query[wire.EventKey] {
 		if err := wire.CheckKey(key); err != nil {
@@ -190,8 +220,7 @@ func (d *Dialect) parseAll(r *http.Request) (f filter, err error) {
 	return f, err
 }
 
-// parsePool reads the parameters of wire.PoolEventsPath, and checks that there is such a pool,
-// since a client with a wrong id would wait for ever.
+// parsePool reads the parameters of wire.PoolEventsPath.
 func (d *Dialect) parsePool(r *http.Request) (f filter, err error) {
 	pool, err := poolOf(jsonhttp.SourceOf(r))
 	if err != nil {
@@ -201,11 +230,8 @@ func (d *Dialect) parsePool(r *http.Request) (f filter, err error) {
 	if err != nil {
 		return f, err
 	}
-	if f.types, err = types(query[wire.EventType]); err != nil {
-		return f, err
-	}
-	f.pools = []kvslots.PoolRef{pool}
-	_, err = d.store.ReadPool(r.Context(), pool, kvslots.DetailPage{MaxHolders: -1})
+	f.pools, f.check = []kvslots.PoolRef{pool}, true
+	f.types, err = types(query[wire.EventType])
 	return f, err
 }
 

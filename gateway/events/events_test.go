@@ -273,6 +273,11 @@ func TestLimits(t *testing.T) {
 	if code != 429 || header.Get(wire.ErrorHeader) != "max_event_streams_per_ip" || header.Get("Retry-After") == "" {
 		t.Errorf("%d %s", code, body)
 	}
+	for _, path := range []string{"/v1/events", "/v1/events?pool=screens"} { // no look-up beyond the limit
+		if code, _, _ := s.Do(t, "HEAD", path, ""); code != 429 {
+			t.Errorf("HEAD %s: %d", path, code)
+		}
+	}
 	elsewhere := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext}}
 	resp, err := elsewhere.Get("http://" + s.Addr + "/v1/events")
 	if err != nil {
@@ -290,7 +295,7 @@ func TestLimits(t *testing.T) {
 	text := scrape(t, s)
 	for _, want := range []string{
 		`kvslots_event_streams 3`, `kvslots_limit_refusals_total{limit="max_event_streams"} 1`,
-		`kvslots_limit_refusals_total{limit="max_event_streams_per_ip"} 1`,
+		`kvslots_limit_refusals_total{limit="max_event_streams_per_ip"} 3`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in the metrics", want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -18,6 +19,26 @@ var _ kvslots.Operator = (*Client)(nil)
 // hash, for ReadPools, and for changes of a lock or a semaphore.
 
 const maxRead = 1000
+
+// FindPool is like Store.FindPool.
+func (c *Client) FindPool(ctx context.Context, text string) (kvslots.PoolRef, error) {
+	if text == "" {
+		return kvslots.PoolRef{}, kvslots.ErrNoPool
+	}
+	route := wire.ByHash.ReadPool()
+	r := operation{Route: route, path: strings.Replace(route.Path, "{hash}", url.PathEscape(text), 1), query: url.Values{}, fields: map[string]any{"hash": text}}
+	r.ask("leases", 0)
+	r.ask("line", 0)
+	var answer wire.PoolDetail
+	if err := c.ask(ctx, r.request(), &answer); err != nil {
+		return kvslots.PoolRef{}, err
+	}
+	detail := answer.Detail()
+	if detail.Hash == "" {
+		return kvslots.PoolRef{}, ErrNotUnderstood
+	}
+	return detail.Ref(), nil
+}
 
 // ReadPool is like Store.ReadPool, but lists no more than 1,000 leases and 1,000 places; over NATS
 // 100 of each.

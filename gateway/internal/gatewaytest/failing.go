@@ -24,6 +24,10 @@ func (f Failing) Register(context.Context, uuid.UUID, int, ...kvslots.Option) (k
 
 func (Failing) ID() string { return "" }
 
+func (f Failing) FindPool(context.Context, string) (kvslots.PoolRef, error) {
+	return kvslots.PoolRef{}, f.Err
+}
+
 func (f Failing) ReadPool(context.Context, kvslots.PoolRef, kvslots.DetailPage) (kvslots.PoolDetail, error) {
 	return kvslots.PoolDetail{}, f.Err
 }

@@ -21,7 +21,7 @@ type Lending struct {
 
 	Waits       Limiter[string] // the requests that wait, by Origin
 	Connections Connections     // of clients, over HTTP and TCP
-	Reads       Reads           // of lists and statistics
+	Reads       Reads           // of what takes long, such as lists and statistics
 
 	// MayGuess reports whether a client may send a token at --tcp-addr. The rate limit over HTTP
 	// decides it; nil: every client may. It is set before the first request.

@@ -72,7 +72,7 @@ func found(perform func(ctx context.Context, s *Service, call *Call) error) func
 	type named struct{ text string }
 	return func(ctx context.Context, s *Service, call *Call) error {
 		if o := call.Operator; o.Find != "" {
-			err := s.read(ctx, call, named{o.Find}, func(ctx context.Context) (any, error) { return kvslots.FindPool(ctx, s.Operator, o.Find) })
+			err := s.read(ctx, call, named{o.Find}, func(ctx context.Context) (any, error) { return s.Operator.FindPool(ctx, o.Find) })
 			if err != nil {
 				return err
 			}
@@ -82,9 +82,27 @@ func found(perform func(ctx context.Context, s *Service, call *Call) error) func
 	}
 }
 
+// longPage is how many leases and places a page may have that is read out of turn: it is the default.
+const longPage = 200
+
 func readPool(ctx context.Context, s *Service, call *Call) error {
 	o := call.Operator
-	detail, err := s.Operator.ReadPool(ctx, o.Pool, o.Page)
+	read := func(ctx context.Context) (any, error) {
+		detail, err := s.Operator.ReadPool(ctx, o.Pool, o.Page)
+		call.Answer = detail
+		return detail, err
+	}
+	var err error
+	if max(o.Page.MaxHolders, 0)+max(o.Page.MaxWaiters, 0) > longPage {
+		type page struct {
+			pool string
+			kvslots.DetailPage
+		}
+		err = s.read(ctx, call, page{o.Pool.Hash(), o.Page}, read)
+	} else {
+		_, err = read(ctx)
+	}
+	detail, _ := call.Answer.(kvslots.PoolDetail)
 	answer := wire.NewPoolDetail(&detail, o.Page)
 	if err == nil && o.Type != "" && o.Type != answer.Type {
 		return kvslots.ErrLimitMismatch

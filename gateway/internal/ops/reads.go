@@ -10,8 +10,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Reads serializes the reads of lists and statistics, each of which looks at all pools, over all
-// transports of a gateway. Clients take turns: each may have one read queued. Callers that wait
+// Reads serializes the reads of lists and statistics, each of which looks at all pools, the look-ups of pools by a part of
+// their hashes or by name, long pages of what a pool holds, and the metrics, over all transports of a gateway. Clients take turns: each may have one read queued. Callers that wait
 // for the same read share one. After each read Reads pauses for as long as the read took, and for as long
 // as its callers are answered: a read takes as long as many other calls, and the store serves none of
 // them for a part of that time. The zero Reads is ready for use.
@@ -127,7 +127,14 @@ func (r *Reads) leave(mine *read, client string) {
 	}
 }
 
-// read performs a read that looks at all pools: see Reads.
+// Read is Reads.Do, for up to turnTimeout.
+func (l *Lending) Read(ctx context.Context, client string, of any, perform func(context.Context) (any, error)) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
+	defer cancel()
+	return l.Reads.Do(ctx, client, of, perform)
+}
+
+// read performs a read that takes long: see Reads.
 func (s *Service) read(ctx context.Context, call *Call, of any, perform func(context.Context) (any, error)) (err error) {
 	client, err := "", wire.ErrBusy
 	for client = range call.Origins() {
@@ -135,9 +142,7 @@ func (s *Service) read(ctx context.Context, call *Call, of any, perform func(con
 		break
 	}
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, turnTimeout)
-		defer cancel()
-		call.Answer, err = s.Lending.Reads.Do(ctx, client, of, perform)
+		call.Answer, err = s.Lending.Read(ctx, client, of, perform)
 	}
 	return err
 }

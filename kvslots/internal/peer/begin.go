@@ -49,6 +49,8 @@ func (p *Peer) serve(request Request, c *call) {
 		p.look.readStats(c, r)
 	case ReadPools:
 		p.look.readPools(c, r)
+	case FindPools:
+		p.look.findPools(c, r)
 	case ReadPool:
 		p.look.readPool(c, r)
 	case ReadPlace:

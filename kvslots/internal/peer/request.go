@@ -192,6 +192,14 @@ type ReadPools struct {
 	Waited bool   // only the pools in whose lines tickets stand
 }
 
+// FindPools reads up to Max of the pools of ReadPools that a text names. Answer.Stats with Pools only; ErrUnavailable.
+type FindPools struct {
+	Title  string       // that pool's
+	Names  []entry.Hash // the ids of the names
+	Digits string       // the first of the id, two or more; "": the text names none by its id
+	Max    int
+}
+
 // Order is an order of pools: what the first of them has most of.
 type Order uint8
 

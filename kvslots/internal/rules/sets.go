@@ -1,11 +1,12 @@
 package rules
 
 const (
-	hasAble      = iota // pools with tickets for which there is a permit
-	isClosing           // pools that are being closed
-	hasLine             // pools with tickets
-	isNamed             // named pools in use
-	isRegistered        // registered pools
+	hasAble   = iota // pools with tickets for which there is a permit
+	isClosing        // pools that are being closed
+	hasLine          // pools with tickets
+	isNamed          // named pools in use
+	isListed         // registered pools, and named pools in use
+	isTitled         // registered pools with a title
 	kinds
 )
 

@@ -60,7 +60,7 @@ func New() *View {
 		holders:    newHolders(),
 		places:     newPlaces(),
 		tombstones: tombstones{left: tally{}},
-		totals:     totals{by: tally{}},
+		totals:     totals{by: tally{}, titled: map[string]poolSet{}},
 		pools:      map[entry.Hash]*Pool{},
 		ended:      map[entry.Hash]*endedPool{},
 	}

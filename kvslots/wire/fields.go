@@ -9,8 +9,8 @@ import (
 )
 
 // Fields is the body of a request. A reader makes parameters of it, and returns a
-// *kvslots.RangeError or ErrMalformed. Those for /v1 refuse unknown and repeated fields, so that a
-// misspelt field is not mistaken for a missing one.
+// *kvslots.RangeError or ErrMalformed. All refuse a field that is given twice; those for /v1 refuse unknown
+// fields, too, so that a misspelt field is not mistaken for a missing one.
 type Fields struct {
 	object
 	absent   bool     // the body is empty
@@ -18,29 +18,19 @@ type Fields struct {
 	inQuery  bool     // the fields are those of a query, all of them strings
 }
 
-// ParseStrict parses a body that must be one JSON object in valid UTF-8 and nothing
-// else, or be empty. Like ParseLax it returns ErrMalformed or ErrTooLarge.
-func ParseStrict(body []byte) (Fields, error) {
+// Parse parses a body that must be one JSON object in valid UTF-8 and nothing else, or be empty. It returns
+// ErrMalformed or ErrTooLarge. The texts of its errors, and of those of Fields, contain nothing of the body.
+func Parse(body []byte) (Fields, error) {
 	switch {
 	case len(body) == 0:
 		return Fields{absent: true}, nil
-	case len(body) <= MaxBody && !utf8.Valid(body):
-		return Fields{}, ErrMalformed
-	}
-	return ParseLax(body)
-}
-
-// ParseLax parses a body that must be one JSON object and nothing else. Of repeated fields
-// the last one counts. The texts of its errors, and of those of Fields, contain nothing of
-// the body.
-func ParseLax(body []byte) (Fields, error) {
-	if len(body) > MaxBody {
+	case len(body) > MaxBody:
 		return Fields{}, ErrTooLarge
 	}
 	if fields := parsePlain(body); fields != nil {
 		return Fields{object: fields}, nil
 	}
-	if !json.Valid(body) {
+	if !utf8.Valid(body) || !json.Valid(body) {
 		return Fields{}, ErrMalformed
 	}
 	fields := Fields{object: object{}}
@@ -107,8 +97,7 @@ func Text(value json.RawMessage) (text string, ok bool) {
 	return text, ok
 }
 
-// only returns an error if the body has a field that is not among names, or one of these
-// twice.
+// only returns an error if the body has a field that is not among names.
 func (f Fields) only(names ...string) error {
 	for name := range f.object {
 		if !slices.Contains(names, name) {
@@ -116,11 +105,6 @@ func (f Fields) only(names ...string) error {
 				return rangeError("query", "one with no parameters but "+strings.Join(names, ", "))
 			}
 			return rangeError("body", OnlyFields(names)) // not the unknown name, which may be a misplaced secret
-		}
-	}
-	for _, name := range names {
-		if err := f.once(name); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -85,7 +85,7 @@ func FuzzStrict(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for name, read := range strictReaders {
-			fields, err := ParseStrict(body)
+			fields, err := Parse(body)
 			if err == nil {
 				err = read(t, &fields)
 			}

@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,9 +80,19 @@ var grantReaders = [...]map[string]reader{
 func setTTL(p *Params, d time.Duration)  { p.TTL = d }
 func setWait(p *Params, d time.Duration) { p.Wait = d }
 
-// laxly returns a reader that ignores other fields.
+// laxly returns a reader that ignores other fields, and refuses those that are given twice. The body may be
+// absent if all fields are optional.
 func laxly(params ...param) reader {
+	required := slices.ContainsFunc(params, func(field param) bool { return !field.optional })
 	return func(f Fields, p *Params) error {
+		if f.absent && required {
+			return ErrMalformed
+		}
+		for i := range params {
+			if err := f.once(params[i].name); err != nil {
+				return err
+			}
+		}
 		for i := range params {
 			if err := params[i].read(f, params[i].name, p); err != nil {
 				return err
@@ -90,20 +102,14 @@ func laxly(params ...param) reader {
 	}
 }
 
-// strictly returns a reader that refuses other fields, and fields that are given twice. The body
-// may be absent if all fields are optional.
+// strictly is laxly, but refuses other fields.
 func strictly(params ...param) reader {
 	var names []string
-	required := false
 	for _, field := range params {
 		names = append(names, field.name)
-		required = required || !field.optional
 	}
 	read := laxly(params...)
 	return func(f Fields, p *Params) error {
-		if f.absent && required {
-			return ErrMalformed
-		}
 		if err := f.only(names...); err != nil {
 			return err
 		}
@@ -208,13 +214,19 @@ func (f Fields) plain(field string) string {
 	return string(f.object[field])
 }
 
-// integer returns the value of a field that must be a JSON number without fraction and
-// exponent. A number beyond the range of an int64 counts as the end of that range.
+// integer returns the value of a field that must be a whole number, as 30.0 and 3e1 are, too. A number that a float64 may
+// not have exactly, or an int64 not at all, counts as the nearest one.
 func (f Fields) integer(field string) (n int64, ok bool) {
 	text := f.plain(field)
-	if strings.HasPrefix(text, "+") || strings.HasPrefix(text, "0") && text != "0" { // in a URL
+	if !json.Valid([]byte(text)) { // in a URL
 		return 0, false
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	return n, err == nil || errors.Is(err, strconv.ErrRange)
+	if err == nil || errors.Is(err, strconv.ErrRange) {
+		return n, true
+	}
+	const exact = 1 << 53
+	value, err := strconv.ParseFloat(text, 64) // infinite if it is out of range
+	whole := (err == nil || errors.Is(err, strconv.ErrRange)) && value == math.Trunc(value)
+	return int64(min(max(value, -exact), exact)), whole
 }

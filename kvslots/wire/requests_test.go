@@ -33,13 +33,14 @@ var notObjects = []struct{ name, body, want string }{
 	{"leading zero", `{"count":01,"ttl":01}`, malformed},
 	{"plus sign", `{"count":+1,"ttl":+1}`, malformed},
 	{"byte order mark", "\ufeff" + `{"count":1,"ttl":1}`, malformed},
+	{"invalid UTF-8", `{"count":1,"ttl":1,"label":"` + "\xff" + `"}`, malformed},
 	{"deep nesting", `{"x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`, malformed},
 	{"too large", `{"count":1,"ttl":1}` + strings.Repeat(" ", MaxBody), tooLarge},
 }
 
 // parsed reads something out of a body.
 func parsed[T any](body string, read func(*Fields) (T, error)) (got T, err error) {
-	fields, err := ParseLax([]byte(body))
+	fields, err := Parse([]byte(body))
 	if err != nil {
 		return got, err
 	}
@@ -78,7 +79,12 @@ func TestParseRegister(t *testing.T) {
 		{"minus zero", `{"count":-0}`, 0, ""},
 		{"blanks", " {\n\t\"count\" : 4 }\r\n ", 4, ""},
 		{"unknown fields", `{"count":4,"Count":9,"other":{"a":[1]}}`, 4, ""},
-		{"the last of two", `{"count":4,"count":5}`, 5, ""},
+		{"given twice", `{"count":4,"count":5}`, 0, "count must be given once"},
+		{"given twice, once escaped", `{"count":4,"c\u006funt":5}`, 0, "count must be given once"},
+		{"other fields given twice", `{"count":4,"a":1,"a":2}`, 4, ""},
+		{"whole with a fraction", `{"count":4.0}`, 4, ""},
+		{"whole with an exponent", `{"count":1e2}`, 100, ""},
+		{"far above with an exponent", `{"count":1e400}`, 0, countText},
 		{"escaped name", `{"\u0063ount":4}`, 4, ""},
 		{"above", `{"count":1001}`, 0, countText},
 		{"far above", `{"count":99999999999999999999}`, 0, countText},
@@ -87,8 +93,8 @@ func TestParseRegister(t *testing.T) {
 		{"missing", `{}`, 0, countText},
 		{"other case", `{"Count":4}`, 0, countText},
 		{"null", `{"count":null}`, 0, countText},
-		{"fraction", `{"count":4.0}`, 0, countText},
-		{"exponent", `{"count":1e2}`, 0, countText},
+		{"fraction", `{"count":4.5}`, 0, countText},
+		{"fraction with an exponent", `{"count":45e-1}`, 0, countText},
 		{"string", `{"count":"4"}`, 0, countText},
 		{"boolean", `{"count":true}`, 0, countText},
 		{"array", `{"count":[4]}`, 0, countText},
@@ -119,16 +125,18 @@ func TestParseBorrow(t *testing.T) {
 		{"missing ttl", `{"wait":1}`, 0, 0, ttlText},
 		{"ttl zero", `{"ttl":0}`, 0, 0, ttlText},
 		{"ttl negative", `{"ttl":-1}`, 0, 0, ttlText},
-		{"ttl whole but with a fraction", `{"ttl":30.0}`, 0, 0, ttlText},
+		{"ttl whole with a fraction", `{"ttl":30.0}`, 30 * time.Second, 0, ""},
 		{"ttl fraction", `{"ttl":1.5}`, 0, 0, ttlText},
-		{"ttl exponent", `{"ttl":3e1}`, 0, 0, ttlText},
+		{"ttl exponent", `{"ttl":3e1,"wait":1E+1}`, 30 * time.Second, 10 * time.Second, ""},
+		{"ttl given twice", `{"ttl":1,"ttl":600}`, 0, 0, "ttl must be given once"},
 		{"ttl string", `{"ttl":"30"}`, 0, 0, ttlText},
 		{"ttl null", `{"ttl":null}`, 0, 0, ttlText},
 		{"ttl boolean", `{"ttl":true}`, 0, 0, ttlText},
 		{"ttl other case", `{"TTL":30}`, 0, 0, ttlText},
 		{"wait negative", `{"ttl":1,"wait":-1}`, 0, 0, waitText},
 		{"wait far below", `{"ttl":1,"wait":-99999999999999999999}`, 0, 0, waitText},
-		{"wait fraction", `{"ttl":1,"wait":0.0}`, 0, 0, waitText},
+		{"wait zero with a fraction", `{"ttl":1,"wait":0.0}`, time.Second, 0, ""},
+		{"wait fraction", `{"ttl":1,"wait":0.5}`, 0, 0, waitText},
 		{"wait string", `{"ttl":1,"wait":"1"}`, 0, 0, waitText},
 		{"wait null", `{"ttl":1,"wait":null}`, 0, 0, waitText},
 		{"wait object", `{"ttl":1,"wait":{}}`, 0, 0, waitText},

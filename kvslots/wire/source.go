@@ -169,13 +169,10 @@ func (r *Route) parse(from *Source) (Fields, error) {
 		return fieldsOfQuery(from.Query)
 	}
 	body, err := from.ReadBody()
-	switch {
-	case err != nil:
+	if err != nil {
 		return Fields{}, err
-	case r.about == aPool:
-		return ParseLax(body)
 	}
-	return ParseStrict(body)
+	return Parse(body)
 }
 
 // locate sets what a request over HTTP is about. The session of a lock or a semaphore is in

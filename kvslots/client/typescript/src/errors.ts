@@ -14,6 +14,11 @@ export class UnreachableError extends KvslotsError {
   }
 }
 
+/** Two addresses of the client are of gateways with two stores, whose locks are not the same: its configuration is wrong. What the second one has granted was given back. */
+export class TwoStoresError extends KvslotsError {
+  override name = "TwoStoresError";
+}
+
 /** Why a lease was lost. */
 export type LossReason = "gateway_unreachable" | "lease_gone" | "session_gone";
 

@@ -1,6 +1,8 @@
-import { errorClasses, isTemporary, KvslotsError, RefusedError, UnreachableError, type Refusal } from "./errors.js";
+import { errorClasses, isTemporary, KvslotsError, RefusedError, TwoStoresError, UnreachableError, type Refusal } from "./errors.js";
 import { linked, now, raced } from "./time.js";
 
+/** Milliseconds for which giving back what the gateway of a second store has granted is tried. */
+const UNDO = 1_000;
 /** The bytes of the longest answer. */
 const LONGEST_ANSWER = 16 << 20;
 
@@ -11,6 +13,8 @@ export interface Request {
   body?: Record<string, unknown>;
   /** Seconds for which the gateway may wait. */
   wait?: number;
+  /** The request that gives back what an answer has granted. */
+  undo?: (body: any) => Request;
 }
 
 export interface Answer {
@@ -31,6 +35,7 @@ export class Gateways {
   readonly timeout: number;
   closed = false;
   #first = 0;
+  #store: { id: string; url: string } | undefined; // as an answer has named it
 
   constructor(urls: string[], token: string | undefined, fetcher: typeof fetch, timeout: number) {
     if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) throw new RangeError("token must be printable ASCII");
@@ -53,6 +58,8 @@ export class Gateways {
   async send(request: Request, signal?: AbortSignal, until = Infinity): Promise<Answer> {
     return this.#inTurn(request, signal, until, async (url, response, over, sent) => {
       const answer = parsed(await text(url, response, over));
+      const { undo } = request;
+      await this.#see(url, response, answer && undo && ((): Request => undo(answer)));
       if (!response.ok) throw refused(response, answer);
       if (!answer) throw foreign(url);
       const waited = number(response, "Kvslots-Waited");
@@ -63,10 +70,21 @@ export class Gateways {
   /** Opens a stream of server-sent events, which is to be cancelled. It rejects as send does. */
   async open(request: Request, signal?: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     return this.#inTurn(request, signal, Infinity, async (url, response, over) => {
+      await this.#see(url, response);
       if (!response.ok) throw refused(response, parsed(await text(url, response, over)));
       if (!response.body || !response.headers.get("Content-Type")?.startsWith("text/event-stream")) throw foreign(url);
       return response.body;
     });
+  }
+
+  /** Notes the store that an answer names. At one address it may be another one than before: that is a new bucket. */
+  async #see(url: string, { ok, headers }: Response, undo?: () => Request): Promise<void> {
+    const id = headers.get("Kvslots-Store");
+    if (!id || id === this.#store?.id) return;
+    if (!this.#store || this.#store.url === url) return void (this.#store = { id, url });
+    if (ok && undo) await this.#ask(url, undo(), UNDO, undefined, async (_, { body }) => body?.cancel()).catch(() => undefined);
+    const [one, other] = [this.#store.url, url].map((at) => new URL(at).origin);
+    throw new TwoStoresError(`${one}, ${other}: the addresses are of two stores, and a lock of one is none of the other: name the gateways of one store`);
   }
 
   async #inTurn<T>(request: Request, signal: AbortSignal | undefined, until: number, read: Reader<T>): Promise<T> {
@@ -108,7 +126,7 @@ export class Gateways {
       answering.then(late).catch(() => undefined);
       return await read(url, await raced(answering, over), over, sent);
     } catch (error) {
-      if (error instanceof RefusedError || error instanceof UnreachableError) throw error;
+      if (error instanceof KvslotsError) throw error;
       throw unanswered(url, request, over.aborted ? undefined : error);
     } finally {
       unlink();

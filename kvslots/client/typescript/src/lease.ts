@@ -8,6 +8,9 @@ import { linked, now, onAbort, unrefTimeout } from "./time.js";
 const LONGEST_NOTICE = 1_000;
 const SHORTEST_RENEWAL = 1_000;
 const LONGEST_PAUSE = 1_000;
+/** How often a holder asks whether it still has what it has not renewed meanwhile, and how long that may take: it learns of the end within 5 s. */
+const ASK_EVERY = 4_000;
+const ASK_TIMEOUT = 2_500;
 const RELEASE_TIMEOUT = 10_000;
 
 /** For how long a lease is granted, in milliseconds, and since when, at the latest. */
@@ -26,6 +29,8 @@ export function promised(term: Term, seconds: number): Term {
 /** The requests of a lease. They end at `until`. */
 export interface Holding {
   renew(signal: AbortSignal, until: number): Promise<Term>;
+  /** Rejects with what says that the lease has ended. It changes nothing. */
+  held(signal: AbortSignal, until: number): Promise<unknown>;
   /** Resolves to whether it has ended the lease. */
   release(until: number): Promise<boolean>;
 }
@@ -42,6 +47,7 @@ export class Lease implements AsyncDisposable {
   #trouble: unknown; // of the last renewal, or of the one under way
   #cancelNotice = (): void => {};
   #cancelRenewal = (): void => {};
+  #cancelAsk = (): void => {};
   #released: Promise<boolean> | undefined;
 
   /** @internal Holds are the leases of the client, which are released with it. */
@@ -92,6 +98,7 @@ export class Lease implements AsyncDisposable {
     this.#trouble = undefined;
     this.#watch();
     this.#renewAfter((this.deadline - now()) / 3);
+    this.#askAfter(ASK_EVERY);
   }
 
   #watch(): void {
@@ -124,15 +131,40 @@ export class Lease implements AsyncDisposable {
       if (!this.#over.signal.aborted) this.#extend(term);
     } catch (error) {
       if (this.#over.signal.aborted) return;
-      if (error instanceof SessionGoneError) return this.#lose("session_gone", "its session has ended", error);
-      if (error instanceof NotHeldError || error instanceof NoPoolError) {
-        return this.#lose("lease_gone", error.cause === "evicted" ? "an operator has ended it" : error.message, error);
-      }
+      if (this.#ended(error)) return;
       this.#trouble = error;
       const asked = error instanceof RefusedError ? error.retryAfter : undefined;
       const pause = asked === undefined ? Math.min(ttl / 10, LONGEST_PAUSE) : asked * 1000;
       this.#renewAfter(Math.max(Math.min(pause, (this.#noticeAt - now()) / 2), 50));
     }
+  }
+
+  #askAfter(ms: number): void {
+    this.#cancelAsk();
+    this.#cancelAsk = unrefTimeout(() => void this.#ask(), ms);
+  }
+
+  /** Asks whether the lease is still held, long before a renewal would say so. */
+  async #ask(): Promise<void> {
+    this.#check(); // the timer may be late
+    if (this.#over.signal.aborted) return;
+    let pause = ASK_EVERY;
+    try {
+      await this.#holding.held(this.#over.signal, now() + ASK_TIMEOUT);
+    } catch (error) {
+      if (this.#over.signal.aborted || this.#ended(error)) return;
+      if (error instanceof UnreachableError) pause = LONGEST_PAUSE;
+    }
+    if (!this.#over.signal.aborted) this.#askAfter(pause);
+  }
+
+  /** Loses the lease if an error says that it has ended. */
+  #ended(error: unknown): boolean {
+    if (error instanceof SessionGoneError) this.#lose("session_gone", "its session has ended", error);
+    else if (error instanceof NotHeldError || error instanceof NoPoolError) {
+      this.#lose("lease_gone", error.cause === "evicted" ? "an operator has ended it" : error.message, error);
+    }
+    return this.#over.signal.aborted;
   }
 
   #lose(reason: LossReason, why: string, cause?: unknown): void {
@@ -143,6 +175,7 @@ export class Lease implements AsyncDisposable {
   #stop(): void {
     this.#cancelNotice();
     this.#cancelRenewal();
+    this.#cancelAsk();
     this.#over.abort();
   }
 

@@ -62,6 +62,8 @@ export class Lock extends Resource {
     const { sessions, holds } = this.#shared;
     const renew = async (signal: AbortSignal, until: number): Promise<Term> =>
       term(await this.#send(session, "/renew", { body: { token, lease_ttl_s: seconds } }, signal, until), "remaining_s", session);
+    const held = (signal: AbortSignal, until: number): Promise<Answer> =>
+      this.#send(session, "/leases/self", { method: "GET", headers: { "Kvslots-Lease": token } }, signal, until);
     const release = async (until: number): Promise<boolean> => {
       const held = await this.#send(session, "/release", { body: { token } }, undefined, until).then(
         () => true,
@@ -73,13 +75,13 @@ export class Lock extends Resource {
       sessions.keep(session);
       return held;
     };
-    return new Lease(fence, promised(first, seconds), { renew, release }, holds);
+    return new Lease(fence, promised(first, seconds), { renew, held, release }, holds);
   }
 
-  async #send(session: Session, path: string, request: Partial<Request>, signal?: AbortSignal, until?: number, key?: string): Promise<Answer> {
-    const headers = { "X-Dflockd-Session": session.id, ...(key && { "Idempotency-Key": key }) };
+  async #send(session: Session, path: string, { headers, ...request }: Partial<Request>, signal?: AbortSignal, until?: number, key?: string): Promise<Answer> {
+    const all = { "X-Dflockd-Session": session.id, ...(key && { "Idempotency-Key": key }), ...headers };
     try {
-      return await this.#shared.gateways.send({ method: "POST", path: this.#path + path, headers, ...request }, signal, until);
+      return await this.#shared.gateways.send({ method: "POST", path: this.#path + path, headers: all, ...request }, signal, until);
     } catch (error) {
       if (error instanceof SessionGoneError) this.#shared.sessions.forget(session);
       throw error;

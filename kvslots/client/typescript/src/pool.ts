@@ -61,13 +61,15 @@ export class Pool extends Resource {
     const seconds = wholeSeconds(ttl);
     const key = requestKey();
     const ask = async (wait: number, signal?: AbortSignal, until?: number): Promise<Granted> =>
-      granted(await this.#send("POST", "/borrow", { body: { ttl: seconds, wait, label }, key, wait }, signal, until));
+      granted(await this.#send("POST", "/borrow", { body: { ttl: seconds, wait, label }, key, wait, undo }, signal, until));
+    const undo = ({ lease }: any): Request => this.#request("POST", "/return", { body: { lease } });
     const release = async (lease: string, until: number): Promise<boolean> =>
-      (await this.#send("POST", "/return", { body: { lease } }, undefined, until)).body.returned !== false;
+      (await gateways.send(undo({ lease }), undefined, until)).body.returned !== false;
     const leave = async (until: number): Promise<unknown> => release((await ask(0, undefined, until)).lease, until);
     const { lease, position, fence, term } = await take(lines, `pool ${this.#id}`, { wait, signal, gateways: gateways.count, ask, leave });
     const holding: Holding = {
       renew: async (signal, until) => termOf(await this.#send("POST", "/renew", { body: { lease, ttl: seconds } }, signal, until)),
+      held: (signal, until) => this.#send("GET", "/leases/self", { headers: { "Kvslots-Lease": lease } }, signal, until),
       release: (until) => release(lease, until),
     };
     return new Slot(position, fence, promised(term, seconds), holding, holds);
@@ -84,11 +86,16 @@ export class Pool extends Resource {
     return follow(this.#shared.gateways, "/l/self/events", options, { "Kvslots-Pool": this.#id });
   }
 
-  #send(method: Request["method"], path: string, { key, ...request }: Partial<Request> & { key?: string } = {}, signal?: AbortSignal, until?: number): Promise<Answer> {
-    const headers = { "Kvslots-Pool": this.#id, ...(key && { "Idempotency-Key": key }) };
-    return this.#shared.gateways.send({ method, path: `/l/self${path}`, headers, ...request }, signal, until);
+  #send(method: Request["method"], path: string, request: Parts = {}, signal?: AbortSignal, until?: number): Promise<Answer> {
+    return this.#shared.gateways.send(this.#request(method, path, request), signal, until);
+  }
+
+  #request(method: Request["method"], path: string, { key, headers, ...request }: Parts): Request {
+    return { method, path: `/l/self${path}`, headers: { "Kvslots-Pool": this.#id, ...(key && { "Idempotency-Key": key }), ...headers }, ...request };
   }
 }
+
+type Parts = Partial<Request> & { key?: string };
 
 interface Granted {
   lease: string;

@@ -1,4 +1,4 @@
-import { integer, matching, type Gateways } from "./gateways.js";
+import { integer, matching, type Gateways, type Request } from "./gateways.js";
 import { repeat } from "./retry.js";
 import { now } from "./time.js";
 
@@ -9,6 +9,8 @@ export interface Session {
   /** Those that it was to have. */
   readonly asked: number;
 }
+
+const end = (id: string): Request => ({ method: "DELETE", path: `/v1/sessions/${id}` });
 
 /** In seconds, so that a session is used again for another lock. */
 const SHORTEST_IDLE = 60;
@@ -29,7 +31,8 @@ export class Sessions {
     const fits = this.#unused.findIndex(({ session }) => session.asked >= ttl);
     if (fits >= 0) return this.#unused.splice(fits, 1)[0]!.session;
     const asked = Math.max(ttl, SHORTEST_IDLE);
-    const { body } = await this.#gateways.send({ method: "POST", path: "/v1/sessions", body: { idle_timeout_s: asked } }, signal, until);
+    const undo = ({ session_id }: any): Request => end(session_id);
+    const { body } = await this.#gateways.send({ method: "POST", path: "/v1/sessions", body: { idle_timeout_s: asked }, undo }, signal, until);
     const session = { id: matching(body, "session_id", /^[0-9A-Za-z]+$/), idle: integer(body, "idle_timeout_s"), asked };
     this.#open.add(session);
     return session;
@@ -49,7 +52,7 @@ export class Sessions {
   /** Ends a session, and so releases what it holds. */
   async end(session: Session, until?: number): Promise<void> {
     this.forget(session);
-    await this.#gateways.send({ method: "DELETE", path: `/v1/sessions/${session.id}` }, undefined, until);
+    await this.#gateways.send(end(session.id), undefined, until);
   }
 
   /** Ends all sessions, within `ms`. It never rejects: they end without requests, too. */

@@ -1,7 +1,7 @@
 // The driver of this client for the package promisestest, which has its protocol.
 import dns from "node:dns";
 import { createInterface } from "node:readline";
-import { Client, NoSlotError, RefusedError, UnreachableError, type Lease } from "kvslots";
+import { Client, NoSlotError, RefusedError, TwoStoresError, UnreachableError, type Lease } from "kvslots";
 
 interface Call {
   url: string;
@@ -20,6 +20,7 @@ const seconds = (since: number): number => (performance.now() - since) / 1000;
 function outcomeOf(error: unknown, signal: AbortSignal | undefined): string {
   if (signal?.aborted) return "canceled";
   if (error instanceof NoSlotError) return "taken";
+  if (error instanceof TwoStoresError) return "two stores";
   if (error instanceof UnreachableError) return error.permanent ? "foreign" : "unavailable";
   if (error instanceof RefusedError && [429, 502, 503, 504].includes(error.status)) return "unavailable";
   return String(error);

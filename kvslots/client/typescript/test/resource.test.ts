@@ -110,6 +110,18 @@ suite("who holds it, and who waits", { concurrency: true }, () => {
     assert.deepEqual(await pool.line(), [{ place: 1, label: "", waited: 2 }, { place: 2, label: "x", waited: 1, owner: 5 }]);
   });
 
+  test("a holder learns of its end long before its next renewal", async () => {
+    const pool = client.pool(poolId());
+    await pool.register(1);
+    const lease = await pool.borrow({ ttl: 600 });
+    await pool.evict(0, lease.fence);
+    const evicted = performance.now();
+    await aborted(lease.lost);
+    const { reason } = lease.lost;
+    assert.ok(reason instanceof LeaseLostError && reason.reason === "lease_gone" && reason.message === "the lease is lost: an operator has ended it");
+    assert.ok(performance.now() - evicted < 60_000, "only a renewal has said so");
+  });
+
   test("the answer to evict is lost, and the lease has ended", async (t) => {
     const proxy = await Proxy.before(url, t);
     const id = poolId();

@@ -24,6 +24,8 @@ def outcome(error: BaseException) -> str:
         return "canceled"
     if isinstance(error, kvslots.NoSlotError):
         return "taken"
+    if isinstance(error, kvslots.TwoStoresError):
+        return "two stores"
     if isinstance(error, kvslots.UnreachableError):
         return "foreign" if error.permanent else "unavailable"
     if isinstance(error, kvslots.KvslotsError) and error.status in (429, 502, 503, 504):

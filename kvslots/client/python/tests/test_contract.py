@@ -19,7 +19,7 @@ from kvslots._reads import Lent
 from kvslots._sessions import Session, Sessions
 
 DOCUMENT = json.loads(Path(__file__).parents[4].joinpath("gateway", "openapi.json").read_text())
-OWN = {"unreachable", "lease_lost"}  # codes of errors that no gateway sends
+OWN = {"unreachable", "lease_lost", "two_stores"}  # codes of errors that no gateway sends
 POOL = {"Kvslots-Pool": "6c8d6a0e-5b2f-4a39-9c41-2f6f6a1d7b02"}
 
 
@@ -47,6 +47,7 @@ def requests() -> list[Request]:
     sessions.put(Session("0" * 32, 60, 60))
     lent = [Lent(gateways, "/l/self", POOL), *(Lent(gateways, name.path) for name in names)]
     for flow in (
+        *(claim._held(math.inf) for claim in (slot, *names)),
         *(flow for one in lent for flow in (one.holders(), one.line(), one.evict(0, 1))),
         _pools.register(gateways, POOL, 1, "name"),
         _pools.inspect(gateways, POOL),
@@ -84,7 +85,7 @@ class Contract(unittest.TestCase):
             self.assertIs(getattr(kvslots, error.__name__), error)
 
     def test_requests(self) -> None:
-        self.assertEqual(len(requests()), 23)
+        self.assertEqual(len(requests()), 26)
         for request in requests():
             with self.subTest(request.method + " " + request.path):
                 described = operation(request)

@@ -13,6 +13,8 @@ from typing import Any
 from unittest import mock
 
 import kvslots
+from kvslots import _sockets, _streams
+from kvslots._http import Address, loopback
 from tests.fixture import GatewayTest
 from tests.gateways import PATIENCE
 
@@ -66,6 +68,53 @@ class Silence(unittest.TestCase):
             asyncio.run(self.bounded_too(kvslots.AsyncClient("http://gateway.example")))
 
 
+class Addresses(unittest.TestCase):
+    """Hosts with several addresses, and closed ports."""
+
+    def setUp(self) -> None:
+        self.closed = socket.socket()  # bound, and not listening
+        self.closed.bind(("127.0.0.1", 0))
+        self.addCleanup(self.closed.close)
+        self.url = "http://127.0.0.1:%d" % self.closed.getsockname()[1]
+
+    def test_a_closed_port_says_so(self) -> None:
+        for wait in (0, 0.5):
+            with self.subTest(wait=wait):
+                with kvslots.Client(self.url) as client, self.assertRaisesRegex(kvslots.UnreachableError, "refused$"):
+                    client.lock("a", wait=wait).acquire()
+                with self.assertRaisesRegex(kvslots.UnreachableError, "refused$"):
+                    asyncio.run(self.acquire(self.url, wait))
+
+    async def acquire(self, url: str, wait: float) -> None:
+        async with kvslots.AsyncClient(url) as client:
+            await client.lock("a", wait=wait).acquire()
+
+    def test_an_address_that_swallows_packets_does_not_hide_the_next_one(self) -> None:
+        full = socket.create_server(("127.0.0.1", 0), backlog=0)  # its queue is full: Linux drops what comes
+        self.addCleanup(full.close)
+        for _ in range(8):
+            filler = socket.socket()
+            filler.setblocking(False)
+            filler.connect_ex(full.getsockname())
+            self.addCleanup(filler.close)
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address) for address in (full.getsockname(), self.closed.getsockname(), listener.getsockname())]
+        gateway = Address.parse("http://gateway.example")
+        with mock.patch("kvslots._resolve.socket.getaddrinfo", return_value=found):
+            before = time.monotonic()
+            sock = _sockets._connected(gateway, before + PATIENCE)
+            other = asyncio.run(_streams._connected(gateway))
+            with sock, other:
+                self.assertEqual((sock.getpeername(), other.getpeername()), (listener.getsockname(),) * 2)
+
+    def test_loopback(self) -> None:
+        for host in ("localhost", "a.localhost", "localhost.", "127.0.0.1", "127.8.9.1", "127.1", "::1", "::ffff:127.0.0.1"):
+            self.assertTrue(loopback(host), host)
+        for host in ("localhost.example", "128.0.0.1", "::2", "127.example", "10.0.0.1"):
+            self.assertFalse(loopback(host), host)
+
+
 class Proxies(GatewayTest):
     """A proxy of the environment, as the standard library uses it."""
 
@@ -89,7 +138,7 @@ class Proxies(GatewayTest):
                 client.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
     def test_requests(self) -> None:
-        environment = {"http_proxy": self.proxy, "https_proxy": self.proxy, "no_proxy": "127.0.0.1"}
+        environment = {"http_proxy": self.proxy, "https_proxy": self.proxy}
         with mock.patch.dict("os.environ", environment):
             with kvslots.Client(self.gateway.url) as direct:
                 direct.pool(self.uuid).inspect()

@@ -49,6 +49,7 @@ from ._errors import (
     ReadOnlyError as ReadOnlyError,
     SessionGoneError as SessionGoneError,
     StoreFullError as StoreFullError,
+    TwoStoresError as TwoStoresError,
     UnauthorizedError as UnauthorizedError,
     UnavailableError as UnavailableError,
     UnreachableError as UnreachableError,

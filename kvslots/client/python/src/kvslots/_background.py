@@ -30,7 +30,7 @@ class Background:
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may interrupt its owner
         self._process = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._new: list[Keeper] = []

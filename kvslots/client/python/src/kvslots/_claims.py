@@ -17,7 +17,7 @@ from ._errors import (
     SessionGoneError,
     UnreachableError,
 )
-from ._gateways import RETRY_FOR, Flow, Gateways, Pauses, Sleep, integer
+from ._gateways import PAGE, RETRY_FOR, Flow, Gateways, Pauses, Sleep, integer
 from ._http import Request, Response, not_understood
 from ._sessions import Session, Sessions
 
@@ -29,6 +29,8 @@ GRACE = 2.5  # how much longer than its wait a call may take
 PATIENCE = 60.0  # how long a wait goes on although no gateway answers
 RELEASE_TIMEOUT = 10.0
 RENEW_AT = 1 / 3  # of the ttl
+LAST_TRY = 0.1  # the least time for a last repetition
+ASK_EVERY = 4.0  # whether the lease has been ended, so that its holder knows within 5
 LONGEST_NAP = 1.0  # of keep, so that the end of a machine's suspension is noticed
 
 
@@ -65,10 +67,18 @@ class Claim:
         """Remember what the answer has granted, and return its ttl; raise NoSlotError if it is nothing."""
         raise NotImplementedError
 
+    def _back(self, response: Response) -> Request:
+        self._took(response)
+        return self._releasing()
+
     def _renewing(self) -> Request:
         raise NotImplementedError
 
     def _renewed(self, body: dict[str, Any]) -> float:
+        raise NotImplementedError
+
+    def _held(self, until: float) -> Flow[bool]:
+        """Ask by a read whether the lease is held."""
         raise NotImplementedError
 
     def _releasing(self) -> Request:
@@ -102,7 +112,7 @@ class Claim:
             try:
                 yield from self._prepare(within)
                 self._asked = True
-                response = yield from self._gateways.ask(self._taking(asked), wait=asked, until=within)
+                response = yield from self._gateways.ask(self._taking(asked), wait=asked, until=within, back=self._back)
                 self._lasts(response, self._took(response))
                 late = self._now() - self.deadline + self._granted  # by which the answer may be shorter
                 if self._granted + late + 1 < self._ttl:
@@ -125,7 +135,7 @@ class Claim:
                 failed, limit = error, min(max(until, again_until), heard + PATIENCE)
             except KvslotsError as error:
                 failed, limit, heard = error, until, self._now()
-            left = limit - self._now()
+            left = min(limit, within - LAST_TRY) - self._now()
             again = failed.temporary or isinstance(failed, (NoSlotError, SessionGoneError))
             if not again or left <= 0 or (failed.retry_after or 0) > left:
                 raise failed
@@ -154,17 +164,26 @@ class Claim:
         finally:
             self._renewing_now = False
 
+    def _known_held(self) -> Flow[bool]:
+        """Ask whether the lease has been ended. Whatever else the answer is than that it is held, a renewal knows for sure."""
+        try:
+            return (yield from self._held(min(self._now() + ASK_EVERY, self.renew_at)))
+        except KvslotsError:
+            return False
+
     def keep(self) -> Flow[KvslotsError | None]:
         """Renew the lease until it is lost, and return why; None if it is over."""
         failed: KvslotsError | None = None
-        pauses, not_before = Pauses(), -math.inf
+        pauses, not_before, ask_at = Pauses(), -math.inf, self._now() + ASK_EVERY
         while not self.over and (now := self._now()) < self.lost_at:
-            wake = max(self.renew_at, not_before)
+            wake = max(min(self.renew_at, ask_at), not_before)
             if now < wake:
                 yield Sleep(min(wake - now, self.lost_at - now, LONGEST_NAP))
                 continue
+            ask_at = now + ASK_EVERY
             try:
-                yield from self.renew()
+                if now >= self.renew_at or not (yield from self._known_held()):
+                    yield from self.renew()
             except (NotHeldError, NoPoolError, SessionGoneError) as error:
                 return error
             except KvslotsError as error:  # even a final one: the lease lives, and an operator may mend it in time
@@ -209,6 +228,9 @@ class SlotClaim(Claim):
         super().__init__(gateways, ttl, wait, label)
         self._pool = pool  # the header with its id
 
+    def __str__(self) -> str:
+        return "a slot"
+
     def _taking(self, wait: int) -> Request:
         key = {"Idempotency-Key": self._key}
         body = {"ttl": self._ttl, "wait": wait} | self._label
@@ -227,6 +249,11 @@ class SlotClaim(Claim):
 
     def _renewed(self, body: dict[str, Any]) -> float:
         return integer(body, "expires_in")
+
+    def _held(self, until: float) -> Flow[bool]:
+        request = Request("GET", "/l/self/leases/self", headers=self._pool | {"Kvslots-Lease": self._lease})
+        yield from self._gateways.ask(request, until=until)
+        return True
 
     def _releasing(self) -> Request:
         return Request("POST", "/l/self/return", {"lease": self._lease}, self._pool)
@@ -262,8 +289,13 @@ class NameClaim(Claim):
         if not name:
             raise ValueError("a name is not empty")
         self._sessions = sessions
+        self._position: int | None = 0 if limit is None else None  # of a semaphore's slot, once it is known
+        self._what = f"lock {name!r}" if limit is None else f"semaphore {name!r}"
         self.path = f"/v1/{'locks' if limit is None else 'semaphores'}/{quote(name, safe='')}"
         self._limit = {} if limit is None else {"limit": limit, "any_limit": True}
+
+    def __str__(self) -> str:
+        return self._what
 
     def _request(self, operation: str, body: dict[str, Any]) -> Request:
         assert self._session is not None
@@ -315,6 +347,19 @@ class NameClaim(Claim):
         """A lock ends with its session, which an answer keeps for its idle time; renewals need no pings beside them."""
         assert self._session is not None
         return min(ttl, self._session.idle)
+
+    def _held(self, until: float) -> Flow[bool]:
+        at, limit = (0, PAGE) if self._position is None else (self._position, 1)
+        while True:
+            request = Request("GET", f"{self.path}/leases?from={at}&limit={limit}")
+            body = (yield from self._gateways.ask(request, until=until)).json()
+            for lease in body.get("leases", ()):
+                if integer(lease, "fence") == self.fence:
+                    self._position = integer(lease, "position")
+                    return True
+            if limit == 1 or "next_from" not in body:
+                return False
+            at = integer(body, "next_from")
 
     def _releasing(self) -> Request:
         return self._request("/release", {"token": self._token})

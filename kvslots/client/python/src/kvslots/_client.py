@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import os
 import ssl
+import threading
 import uuid
 import weakref
 from collections.abc import Iterable
+from typing import TypeVar
 
 from . import _keeper, _pools, _resolve
 from ._background import Background
-from ._borrow import AsyncBorrow, AsyncReader, Borrow, Reader
+from ._borrow import AsyncBorrow, AsyncReader, Borrow, Reader, waiting
+from ._calls import Call
 from ._claims import RELEASE_TIMEOUT, NameClaim, SlotClaim
 from ._events import AsyncEvents, Events, path
 from ._gateways import TIMEOUT, Flow, Gateways, T
 from ._label import default_label
-from ._lease import AsyncLease, AsyncSlot, Lease, Slot
+from ._lease import AsyncLease, AsyncSlot, Lease, OneProcess, Slot
 from ._pools import PoolState
 from ._reads import Lent
 from ._sessions import Sessions
 from ._sockets import Sockets, run
 from ._streams import Streams, settled
 
+E = TypeVar("E", Events, AsyncEvents)
+
 TTL = 60.0  # seconds; a lease survives a restart of its gateway
 
 
-class _Client:
+class _Client(OneProcess):
     def __init__(
         self,
         *urls: str,
@@ -39,6 +46,7 @@ class _Client:
         self._sessions = Sessions(self._gateways)
         self._label = label
         self._closed = False
+        self._events: weakref.WeakSet[Events | AsyncEvents] = weakref.WeakSet()
         self._begin()
         _clients.add(self)
 
@@ -47,6 +55,7 @@ class _Client:
 
     def _begin(self) -> None:
         self._background = Background(Streams(self._sockets))
+        self._calls: set[Call] = set()  # which wait
 
     def _forget(self) -> None:
         self._sockets.close()
@@ -56,6 +65,24 @@ class _Client:
     def _check(self) -> None:
         if self._closed:
             raise RuntimeError("the client is closed")
+
+    async def _await(self, flow: Flow[T]) -> T:
+        self._check()
+        return await asyncio.wrap_future(self._background.run(flow))
+
+    def _streamed(self, events: E) -> E:
+        self._check()
+        self._events.add(events)
+        return events
+
+    def _end_calls(self) -> list[Call]:
+        """End the calls that wait, and return them."""
+        for events in list(self._events):
+            events.end()
+        calls = list(self._calls)
+        for call in calls:
+            call.cancel()
+        return calls
 
     def _said(self, label: str | None) -> str:
         said = self._label if label is None else label
@@ -102,16 +129,29 @@ class Client(_Client):
         return Pool(self, id)
 
     def lock(
-        self, name: str, *, ttl: float = TTL, wait: float | None = None, label: str | None = None
+        self,
+        name: str,
+        *,
+        ttl: float = TTL,
+        wait: float | None = None,
+        timeout: float | None = None,
+        label: str | None = None,
     ) -> Borrow[Lease]:
         """Return the lock with a name: see Borrow."""
-        return self._named(name, None, ttl, wait, label)
+        return self._named(name, None, ttl, waiting(wait, timeout), label)
 
     def semaphore(
-        self, name: str, limit: int, *, ttl: float = TTL, wait: float | None = None, label: str | None = None
+        self,
+        name: str,
+        limit: int,
+        *,
+        ttl: float = TTL,
+        wait: float | None = None,
+        timeout: float | None = None,
+        label: str | None = None,
     ) -> Borrow[Lease]:
         """Return the semaphore with a name, which limit callers may hold; one with another limit waits for its turn."""
-        return self._named(name, limit, ttl, wait, label)
+        return self._named(name, limit, ttl, waiting(wait, timeout), label)
 
     def _named(
         self, name: str, limit: int | None, ttl: float, wait: float | None, label: str | None
@@ -130,14 +170,15 @@ class Client(_Client):
         after: int | None = None,
     ) -> Events:
         """Iterate over what happens from now on, or after an id: to pools with these hashes and to names, or to all."""
-        self._check()
         filters = {"pool": tuple(pools), "key": tuple(keys), "type": tuple(types)}
-        return Events(self._gateways, self._sockets, path("/v1/events", filters), {}, after)
+        return self._streamed(Events(self._gateways, self._sockets, path("/v1/events", filters), {}, after))
 
     def close(self) -> None:
         """Release what is held, end the sessions, and close the connections, within 20 seconds. Further calls raise RuntimeError."""
         if not self._closed:
             self._closed = True
+            here = threading.get_ident()
+            concurrent.futures.wait([call.done for call in self._end_calls() if call.thread != here], RELEASE_TIMEOUT)
             _keeper.release_all(self._background)
             run(self._sessions.close(), self._sockets.send)
             self._background.stop(RELEASE_TIMEOUT)
@@ -175,22 +216,22 @@ class Pool(_Pool, Reader):
 
     def events(self, *, types: Iterable[str] = (), after: int | None = None) -> Events:
         """Iterate over what happens to the pool from now on, or after an id: see Client.events."""
-        self._client._check()
         to = path("/l/self/events", {"type": tuple(types)})
-        return Events(self._gateways, self._client._sockets, to, self._header, after)
+        return self._client._streamed(Events(self._gateways, self._client._sockets, to, self._header, after))
 
     def delete(self) -> None:
         """Delete the pool, even if there is none. All its leases end."""
         self._client._run(_pools.delete(self._gateways, self._header))
 
-    def borrow(self, *, ttl: float = TTL, wait: float | None = None, label: str | None = None) -> Borrow[Slot]:
+    def borrow(
+        self, *, ttl: float = TTL, wait: float | None = None, timeout: float | None = None, label: str | None = None
+    ) -> Borrow[Slot]:
         """Return the next free slot of the pool: see Borrow."""
 
         def new(wait: float | None) -> SlotClaim:
             return SlotClaim(self._gateways, self._header, ttl, wait, self._client._said(label))
 
-        new(wait)  # raises ValueError
-        return Borrow(self._client, Slot, new, wait, self._lent)
+        return Borrow(self._client, Slot, new, waiting(wait, timeout), self._lent)
 
 
 class AsyncClient(_Client):
@@ -205,16 +246,29 @@ class AsyncClient(_Client):
         return AsyncPool(self, id)
 
     def lock(
-        self, name: str, *, ttl: float = TTL, wait: float | None = None, label: str | None = None
+        self,
+        name: str,
+        *,
+        ttl: float = TTL,
+        wait: float | None = None,
+        timeout: float | None = None,
+        label: str | None = None,
     ) -> AsyncBorrow[AsyncLease]:
         """Return the lock with a name: see Borrow."""
-        return self._named(name, None, ttl, wait, label)
+        return self._named(name, None, ttl, waiting(wait, timeout), label)
 
     def semaphore(
-        self, name: str, limit: int, *, ttl: float = TTL, wait: float | None = None, label: str | None = None
+        self,
+        name: str,
+        limit: int,
+        *,
+        ttl: float = TTL,
+        wait: float | None = None,
+        timeout: float | None = None,
+        label: str | None = None,
     ) -> AsyncBorrow[AsyncLease]:
         """Return the semaphore with a name, which limit callers may hold; one with another limit waits for its turn."""
-        return self._named(name, limit, ttl, wait, label)
+        return self._named(name, limit, ttl, waiting(wait, timeout), label)
 
     def _named(
         self, name: str, limit: int | None, ttl: float, wait: float | None, label: str | None
@@ -233,14 +287,15 @@ class AsyncClient(_Client):
         after: int | None = None,
     ) -> AsyncEvents:
         """Iterate over what happens from now on, or after an id: see Client.events."""
-        self._check()
         filters = {"pool": tuple(pools), "key": tuple(keys), "type": tuple(types)}
-        return AsyncEvents(self._gateways, self._streams, path("/v1/events", filters), {}, after)
+        return self._streamed(AsyncEvents(self._gateways, self._streams, path("/v1/events", filters), {}, after))
 
     async def close(self) -> None:
         """Release what is held, end the sessions, and close the connections: see Client.close."""
         if not self._closed:
             self._closed = True
+            for call in self._end_calls():
+                await settled(call.done, RELEASE_TIMEOUT)
             for released in _keeper.release_in_background(self._background):
                 await settled(released, RELEASE_TIMEOUT)
             await self._streams.run(self._sessions.close())
@@ -255,7 +310,7 @@ class AsyncClient(_Client):
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
-    async def _run(self, flow: Flow[T]) -> T:
+    async def _await(self, flow: Flow[T]) -> T:
         self._check()
         return await self._streams.run(flow)
 
@@ -263,35 +318,35 @@ class AsyncClient(_Client):
 class AsyncPool(_Pool, AsyncReader):
     """A pool of numbered slots, for asyncio."""
 
+    _client: AsyncClient
+
     def __init__(self, client: AsyncClient, id: uuid.UUID | str) -> None:
         super().__init__(client, id)
         self._client = client
 
     async def register(self, count: int, *, name: str = "") -> PoolState:
         """Register the pool with count slots, or change the count: see Pool.register."""
-        return await self._client._run(_pools.register(self._gateways, self._header, count, name))
+        return await self._client._await(_pools.register(self._gateways, self._header, count, name))
 
     async def inspect(self) -> PoolState:
         """Return the state of the pool, or raise NoPoolError."""
-        return await self._client._run(_pools.inspect(self._gateways, self._header))
+        return await self._client._await(_pools.inspect(self._gateways, self._header))
 
     def events(self, *, types: Iterable[str] = (), after: int | None = None) -> AsyncEvents:
         """Iterate over what happens to the pool from now on, or after an id: see Client.events."""
-        self._client._check()
         to = path("/l/self/events", {"type": tuple(types)})
-        return AsyncEvents(self._gateways, self._client._streams, to, self._header, after)
+        return self._client._streamed(AsyncEvents(self._gateways, self._client._streams, to, self._header, after))
 
     async def delete(self) -> None:
         """Delete the pool, even if there is none. All its leases end."""
-        await self._client._run(_pools.delete(self._gateways, self._header))
+        await self._client._await(_pools.delete(self._gateways, self._header))
 
     def borrow(
-        self, *, ttl: float = TTL, wait: float | None = None, label: str | None = None
+        self, *, ttl: float = TTL, wait: float | None = None, timeout: float | None = None, label: str | None = None
     ) -> AsyncBorrow[AsyncSlot]:
         """Return the next free slot of the pool: see Borrow."""
 
         def new(wait: float | None) -> SlotClaim:
             return SlotClaim(self._gateways, self._header, ttl, wait, self._client._said(label))
 
-        new(wait)  # raises ValueError
-        return AsyncBorrow(self._client, AsyncSlot, new, wait, self._lent)
+        return AsyncBorrow(self._client, AsyncSlot, new, waiting(wait, timeout), self._lent)

@@ -64,6 +64,10 @@ class LeaseLostError(KvslotsError):
     """The lease ended while it was in use. Its __cause__ is Lost.cause."""
 
 
+class TwoStoresError(KvslotsError):
+    """Two gateways of the client have two stores, and so two locks of each name: its configuration is wrong."""
+
+
 def refusal(code: str, text: str, status: int, retry_after: float | None, field: str, range: str) -> KvslotsError:
     """Return the error of an answer; without a code, as from a proxy, the status decides."""
     if not code:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from ._errors import KvslotsError, UnreachableError
 from ._gateways import Gateways, Pauses, Send
 from ._http import Parser, Request, Response, not_understood
-from ._sockets import Sockets, hang_up, left, run, unreachable
+from ._sockets import Sockets, hang_up, interrupt, left, run, unreachable
 from ._streams import Streams
 
 SILENCE = 45.0  # seconds after which a stream counts as broken: a gateway sends something every 15
@@ -125,6 +125,7 @@ class Events(_Events, Iterator[Event]):
     """
 
     _sock: socket.socket | None = None
+    _waits = False  # in a thread, which closes the connection itself
 
     def __init__(
         self, gateways: Gateways, sockets: Sockets, path: str, headers: dict[str, str], after: int | None
@@ -134,9 +135,10 @@ class Events(_Events, Iterator[Event]):
 
     def __next__(self) -> Event:
         while not self._told:
-            if self._closed:
-                raise StopIteration
+            self._waits = True
             try:
+                if self._closed:
+                    raise StopIteration
                 if self._sock is None:
                     run(self._gateways.ask(self._request()), self._open)
                 else:
@@ -145,6 +147,8 @@ class Events(_Events, Iterator[Event]):
                 self._lost(UnreachableError("the stream of events has ended"))
             except KvslotsError as error:
                 self._lost(error)
+            finally:
+                self._waits = False
         return self._told.popleft()
 
     def _open(self, effect: Send) -> Response:
@@ -153,6 +157,8 @@ class Events(_Events, Iterator[Event]):
         until = time.monotonic() + effect.timeout
         try:
             self._sock = sock = self._sockets.connect(effect.gateway, until)
+            if self._closed:  # end has not seen the connection
+                _ended()
             sock.sendall(effect.gateway.encode(effect.request, self._sockets.token))
             response = None
             while response is None:
@@ -179,11 +185,13 @@ class Events(_Events, Iterator[Event]):
         if sock is not None:
             hang_up(sock)
 
-    def close(self) -> None:
+    def end(self) -> None:
         """End the iteration, also one that waits in another thread."""
         self._closed = True
         if (sock := self._sock) is not None:
-            hang_up(sock)
+            (interrupt if self._waits else hang_up)(sock)
+
+    close = end
 
     def __enter__(self) -> Events:
         return self
@@ -222,6 +230,8 @@ class AsyncEvents(_Events, AsyncIterator[Event]):
         self._begin()
         try:
             self._reader, self._writer = await self._streams.connect(effect.gateway)
+            if self._closed:
+                _ended()
             self._writer.write(effect.gateway.encode(effect.request, self._streams.token))
             response = None
             while response is None:
@@ -246,10 +256,13 @@ class AsyncEvents(_Events, AsyncIterator[Event]):
         if writer is not None:
             writer.transport.abort()
 
-    async def close(self) -> None:
-        """End the iteration, also one that waits in another task."""
+    def end(self) -> None:
         self._closed = True
         self._hang_up()
+
+    async def close(self) -> None:
+        """End the iteration, also one that waits in another task."""
+        self.end()
         await asyncio.sleep(0)
 
     async def __aenter__(self) -> AsyncEvents:

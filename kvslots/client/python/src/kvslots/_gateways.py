@@ -13,12 +13,13 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, Union
 
-from ._errors import KvslotsError, UnreachableError
+from ._errors import KvslotsError, TwoStoresError, UnreachableError
 from ._http import Address, Request, Response, not_understood
 
 # All times are in seconds.
 TIMEOUT = 10.0  # of a request, in addition to its wait; a gateway gives up on its store after 5
 RETRY_FOR = 3.0  # after the first failure of a call without a wait
+PAGE = 500  # leases or places of one answer, which is then shorter than MAX_ANSWER
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # between repetitions
 
 T = TypeVar("T")
@@ -71,6 +72,7 @@ class Gateways:
         if not 0 < timeout < math.inf:
             raise ValueError("timeout is a number of seconds above 0")
         self._first = 0
+        self._stores: dict[Address, str] = {}  # of what each has answered last
         self.now, self.timeout = now, timeout
 
     def __str__(self) -> str:
@@ -79,8 +81,17 @@ class Gateways:
     def __len__(self) -> int:
         return len(self._addresses)
 
-    def ask(self, request: Request, *, wait: float = 0.0, until: float = math.inf) -> Flow[Response]:
+    def ask(
+        self,
+        request: Request,
+        *,
+        wait: float = 0.0,
+        until: float = math.inf,
+        back: Callable[[Response], Request] | None = None,
+    ) -> Flow[Response]:
         """Send a request, for which a gateway may wait, and return the answer; raise what was refused.
+
+        If a second store has answered, back returns the request that gives back what that has granted.
 
         Each gateway has its share of the time until the given one, so that a silent one leaves some to the others.
         """
@@ -96,6 +107,12 @@ class Gateways:
                 response = yield Send(gateway, request, timeout)
                 assert response is not None
                 error = response.error()
+                if store := response.headers.get("kvslots-store"):
+                    self._stores[gateway] = store
+                if len({*self._stores.values()}) > 1:
+                    if error is None and back is not None:
+                        yield Send(gateway, back(response), RETRY_FOR)
+                    raise TwoStoresError(f"{self} have two stores, and so two locks of each name")
                 if error is None:
                     response.json()  # raises UnreachableError if no gateway has written it
                     return replace(response, sent=sent, repeated=response.repeated or bool(failed))

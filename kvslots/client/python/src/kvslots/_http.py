@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from ipaddress import ip_address
 from time import time
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -30,7 +32,7 @@ class Request:
 
 @dataclass(frozen=True, repr=False)
 class Proxy:
-    """A proxy that the environment names, as for the standard library: http_proxy, https_proxy, no_proxy."""
+    """A proxy that the environment names, as for the standard library: http_proxy, https_proxy, no_proxy; none for loopback."""
 
     host: str
     port: int
@@ -39,7 +41,7 @@ class Proxy:
     @classmethod
     def of(cls, url: SplitResult) -> Proxy | None:
         named = getproxies().get(url.scheme)
-        if not named or not url.hostname or proxy_bypass(url.hostname):
+        if not named or not url.hostname or loopback(url.hostname) or proxy_bypass(url.hostname):
             return None
         parts = urlsplit(named if "://" in named else f"http://{named}")
         if not parts.hostname:
@@ -47,6 +49,19 @@ class Proxy:
         userinfo, found, _ = parts.netloc.rpartition("@")
         authorization = "Basic " + base64.b64encode(unquote(userinfo).encode()).decode() if found else ""
         return cls(parts.hostname, parts.port or 80, authorization)
+
+
+def loopback(host: str) -> bool:
+    """Report whether a host is this machine: a proxy elsewhere would mean another one, and must not see the token."""
+    host = host.rstrip(".")
+    try:
+        return host == "localhost" or host.endswith(".localhost") or socket.inet_aton(host)[0] == 127
+    except OSError:
+        try:
+            address = ip_address(host)
+        except ValueError:
+            return False
+        return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,21 +19,39 @@ from ._streams import Streams
 
 
 class Keeper:
-    """A lease that is renewed until it is lost, released, or dropped by the program."""
+    """A lease that is renewed until it is lost, released, or dropped by the program.
+
+    A signal handler may interrupt any of its methods and call them: so they have no lock, and what happens
+    once is decided by setdefault, which is atomic.
+    """
 
     def __init__(self, claim: Claim, send: Callable[[Send], Response], background: Background) -> None:
         self.claim = claim
-        self.cause: KvslotsError | None = None
         self.ended: Future[None] = Future()  # when it is lost, or its release begins
         self.released: Future[bool] = Future()
         self.background = background
         self._send = send
-        self.stopped = False  # its release has begun
+        self._end: dict[str, KvslotsError | None] = {}  # why the lease was lost; None if it was released first
+        self._release: dict[str, list[int]] = {}  # the one that counts: the thread in which it runs
         self._process = os.getpid()
         self.ended.set_running_or_notify_cancel()
         self.released.set_running_or_notify_cancel()
         keepers.add(self)
         background.keep(self)
+
+    @property
+    def cause(self) -> KvslotsError | None:
+        return self._end.get("end")
+
+    @property
+    def stopped(self) -> bool:
+        """Whether its release has begun."""
+        return bool(self._release)
+
+    @property
+    def releasing(self) -> bool:
+        """Whether a release is under way that this thread has begun, and a signal handler has interrupted."""
+        return self._release.get("first") == [threading.get_ident()] and not self.released.done()
 
     async def keep(self, streams: Streams) -> None:
         """Renew the lease until it is over."""
@@ -63,11 +81,9 @@ class Keeper:
         return not self.stopped and self.check() is None and not self.forked
 
     def lose(self, cause: KvslotsError) -> None:
-        with _ending:
-            if self.cause is not None or self.stopped:
-                return
-            self.cause, self.claim.over = cause, True
-        self.ended.set_result(None)
+        if self._end.setdefault("end", cause) is cause:
+            self.claim.over = True
+            self.ended.set_result(None)
 
     def check(self) -> KvslotsError | None:
         """Return why the lease was lost; look at the clock, too, since the thread may be late."""
@@ -89,16 +105,17 @@ class Keeper:
 
     def release(self) -> None:
         """Release the lease; the first call counts. released has the result."""
-        if self._stop():
+        if self._stop(mine := [threading.get_ident()]):
             try:
                 self.released.set_result(run(self.claim.release(), self._send))
             except BaseException:  # such as KeyboardInterrupt
+                mine.clear()
                 self._finish()
                 raise
 
     def release_in_background(self) -> None:
         """Release the lease, and do not wait for it."""
-        if self._stop():
+        if self._stop([]):
             self._finish()
 
     def _finish(self) -> None:
@@ -107,13 +124,12 @@ class Keeper:
 
         self.background.run(self.claim.release()).add_done_callback(done)
 
-    def _stop(self) -> bool:
+    def _stop(self, mine: list[int]) -> bool:
         """End the renewals; return whether the caller has to release the lease."""
-        with _ending:
-            if self.stopped or self.forked:
-                return False
-            self.stopped = self.claim.over = True
-        if self.cause is None:
+        if self.forked or self._release.setdefault("first", mine) is not mine:
+            return False
+        self.claim.over = True
+        if self._end.setdefault("end", None) is None:
             self.ended.set_result(None)
         elif not isinstance(self.cause, UnreachableError):
             self.released.set_result(False)
@@ -121,15 +137,12 @@ class Keeper:
         return True
 
 
-_ending = threading.Lock()
 keepers: weakref.WeakSet[Keeper] = weakref.WeakSet()
 _of_parent: list[Background] = []
 
 
 def after_fork() -> None:
     """A child does not renew what its parent holds. It keeps the parent's event loops, since their end would be seen there."""
-    global _ending
-    _ending = threading.Lock()
     _of_parent.extend(keeper.background for keeper in keepers)
 
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import warnings
+from typing import NoReturn, TypeVar
 
+from ._calls import TaskCall
 from ._claims import RELEASE_TIMEOUT, SlotClaim
 from ._errors import KvslotsError, LeaseLostError
 from ._gateways import clock
 from ._keeper import Keeper
 from ._streams import settled
+
+P = TypeVar("P", bound="OneProcess")
+A = TypeVar("A", bound="AsyncLease")
 
 
 class _Lost:
@@ -58,12 +63,25 @@ class AsyncLost(_Lost):
         return self.is_set()
 
 
-class _Lease:
+class OneProcess:
+    """What copies share, and no other process can have."""
+
+    def __copy__(self: P) -> P:
+        return self
+
+    def __deepcopy__(self: P, memo: object) -> P:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} belongs to its process, and cannot be pickled")
+
+
+class _Lease(OneProcess):
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
 
     def __repr__(self) -> str:  # without what would let a reader return the lease
-        return f"<{type(self).__name__} fence={self.fence}>"
+        return f"<{type(self).__name__} of {self._keeper.claim} fence={self.fence}>"
 
     def __del__(self) -> None:
         keeper: Keeper | None = getattr(self, "_keeper", None)
@@ -118,9 +136,9 @@ class Lease(_Lease):
         """Release it; return whether this has ended the lease.
 
         It takes 10 seconds at most, raises nothing, and may be repeated: the first call counts. In a
-        forked process it does nothing.
+        forked process, and in a signal handler that has interrupted it, it does nothing.
         """
-        if self._keeper.forked:
+        if self._keeper.forked or self._keeper.releasing:
             return False
         self._keeper.release()
         concurrent.futures.wait([self._keeper.released], RELEASE_TIMEOUT)
@@ -131,6 +149,15 @@ class Lease(_Lease):
         self._check(self.lost.cause)
         self._keeper.background.run(self._keeper.extend(ttl)).result()
 
+    def __enter__(self: P) -> P:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        lost = self.lost.cause
+        self.release()
+        if error is None:
+            self._check(lost)
+
 
 class Slot(_Slot, Lease):
     """A slot of a pool."""
@@ -138,6 +165,8 @@ class Slot(_Slot, Lease):
 
 class AsyncLease(_Lease):
     """Lease, for asyncio."""
+
+    _block: TaskCall | None = None  # which is cancelled when the lease is lost
 
     def __init__(self, keeper: Keeper) -> None:
         super().__init__(keeper)
@@ -158,6 +187,25 @@ class AsyncLease(_Lease):
         """Renew the lease now: see Lease.extend."""
         self._check(self.lost.cause)
         await asyncio.wrap_future(self._keeper.background.run(self._keeper.extend(ttl)))
+
+    async def __aenter__(self: A) -> A:
+        block, lost = TaskCall(set(), lambda: None), self.lost
+        self._block = block
+        self._keeper.ended.add_done_callback(lambda _: block.cancel() if lost.is_set() else None)
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        block, lost = self._block, self.lost.cause
+        assert block is not None
+        block.over = True
+        try:
+            await self.release()
+        except asyncio.CancelledError as cancelled:
+            if not block.ends(cancelled):
+                raise
+            error = None
+        if block.ends(error) or error is None:
+            self._check(lost)
 
 
 class AsyncSlot(_Slot, AsyncLease):

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ._gateways import Flow, Gateways, T, integer, seconds
+from ._gateways import PAGE, Flow, Gateways, T, integer, seconds
 from ._errors import NoPoolError
 from ._http import Request, not_understood
 from ._pools import inspect
-
-PAGE = 500  # leases or places of one answer, which is then shorter than MAX_ANSWER
 
 
 @dataclass(frozen=True)

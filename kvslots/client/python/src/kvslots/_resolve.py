@@ -11,7 +11,7 @@ from typing import Any
 Found = Sequence[tuple[Any, ...]]  # as getaddrinfo returns it
 
 _pending: dict[tuple[str, int], Future[Found]] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def resolve(host: str, port: int) -> Future[Found]:
@@ -54,5 +54,5 @@ def _look_up(host: str, port: int, future: Future[Found]) -> None:
 def forget() -> None:
     """Forget, in a forked child, what the parent's threads look up."""
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     _pending.clear()

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from ._errors import KvslotsError
 from ._gateways import RETRY_FOR, Flow, Gateways, integer
-from ._http import Request, not_understood
+from ._http import Request, Response, not_understood
 
 
 SHORTEST_IDLE = 60  # seconds; a session is used again for another lock
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, eq=False)
 class Session:
     id: str
     idle: float  # it ends when it is not used for twice this time
@@ -30,19 +29,19 @@ class Sessions:
 
     def take(self, ttl: float, until: float) -> Flow[Session]:
         """Return an unused session, or a new one, whose idle time covers a ttl: a lock ends with its session."""
-        alive = [s for s in self._unused if self._gateways.now() - s.used < s.idle]
-        self._unused[:] = alive  # the others may have ended
-        for session in reversed(alive):
-            if session.asked >= ttl:
-                self._unused.remove(session)
-                return session
+        for session in reversed(list(self._unused)):
+            alive = self._gateways.now() - session.used < session.idle  # otherwise it may have ended
+            if not alive or session.asked >= ttl:
+                try:
+                    self._unused.remove(session)  # atomic
+                except ValueError:
+                    continue  # another thread has taken it
+                if alive:
+                    return session
         idle = max(ttl, SHORTEST_IDLE)
         request = Request("POST", "/v1/sessions", {"idle_timeout_s": idle})
-        body = (yield from self._gateways.ask(request, until=until)).json()
-        id = str(body.get("session_id"))
-        if not (id.isascii() and id.isalnum()):  # it becomes a header
-            raise not_understood()
-        return Session(id, integer(body, "idle_timeout_s"), idle)
+        response = yield from self._gateways.ask(request, until=until, back=lambda answer: _ending(_id(answer)))
+        return Session(_id(response), integer(response.json(), "idle_timeout_s"), idle)
 
     def put(self, session: Session) -> None:
         session.used = self._gateways.now()
@@ -51,8 +50,7 @@ class Sessions:
     def end(self, session: Session, within: float = RETRY_FOR) -> Flow[None]:
         """End a session, which leaves all lines and releases what it holds."""
         try:
-            path = f"/v1/sessions/{quote(session.id, safe='')}"
-            yield from self._gateways.repeat(Request("DELETE", path), within=within)
+            yield from self._gateways.repeat(_ending(session.id), within=within)
         except KvslotsError:
             pass  # it has ended, or will soon, since nothing uses it
 
@@ -63,3 +61,14 @@ class Sessions:
 
     def forget(self) -> None:
         self._unused = []
+
+
+def _id(response: Response) -> str:
+    id = str(response.json().get("session_id"))
+    if not (id.isascii() and id.isalnum()):  # it becomes a header
+        raise not_understood()
+    return id
+
+
+def _ending(id: str) -> Request:
+    return Request("DELETE", f"/v1/sessions/{id}")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import atexit
 import concurrent.futures
+import os
+import selectors
 import socket
 import ssl
 import threading
 import time
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 from ._errors import UnreachableError
 from ._gateways import Flow, Send, Sleep, T
@@ -17,6 +20,7 @@ from ._http import Address, Parser, Response
 from ._resolve import resolve
 
 CONNECT_TIMEOUT = 5.0  # seconds
+NEXT_ADDRESS = 0.25  # seconds after which the next address of a host is tried, too (RFC 8305, "Connection Attempt Delay")
 KEEP_IDLE = 60.0  # seconds; a gateway closes an idle connection after two minutes
 MAX_IDLE = 16  # connections to one gateway
 KEEPALIVE = 15  # seconds
@@ -47,6 +51,8 @@ def unreachable(gateway: Address, error: OSError) -> UnreachableError:
     """Return the error of a request without an answer."""
     passing = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
     text = "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
+    if isinstance(error, ConnectionError) and error.errno:
+        text = os.strerror(error.errno)  # asyncio has a text of its own
     permanent = isinstance(error, ssl.SSLError) and not isinstance(error, passing)
     failed = UnreachableError(f"{gateway}: {text}", permanent=permanent)
     failed.__cause__ = error
@@ -70,7 +76,7 @@ class Sockets:
             raise ValueError("the token has characters that a header must not have")
         self.token = token
         self._tls = tls
-        self._tls_lock = threading.Lock()
+        self._tls_lock = threading.RLock()
         _all.add(self)
 
     def __del__(self) -> None:
@@ -83,20 +89,21 @@ class Sockets:
             self._tls = self._tls or ssl.create_default_context()
             return self._tls
 
-    def send(self, effect: Send) -> Response:
-        """Return the answer of the gateway; raise UnreachableError without one."""
+    def send(self, effect: Send, uses: Callable[[socket.socket], None] = lambda sock: None) -> Response:
+        """Return the answer of the gateway; raise UnreachableError without one. It says which connection it uses."""
         until = time.monotonic() + effect.timeout
         request, repeated = effect.gateway.encode(effect.request, self.token), False
         try:
             while sock := self._take(effect.gateway):
                 parser = Parser(repeated)
                 try:
-                    return self._exchange(effect.gateway, sock, request, parser, until)
+                    return self._exchange(effect.gateway, sock, request, parser, until, uses)
                 except CLOSED:  # the gateway, or a proxy, may have closed it just before
                     if parser.started:
                         raise
                     repeated = True
-            return self._exchange(effect.gateway, self.connect(effect.gateway, until), request, Parser(repeated), until)
+            sock = self.connect(effect.gateway, until)
+            return self._exchange(effect.gateway, sock, request, Parser(repeated), until, uses)
         except OSError as error:
             raise unreachable(effect.gateway, error) from error
 
@@ -132,10 +139,17 @@ class Sockets:
             raise
 
     def _exchange(
-        self, gateway: Address, sock: socket.socket, request: bytes, parser: Parser, until: float
+        self,
+        gateway: Address,
+        sock: socket.socket,
+        request: bytes,
+        parser: Parser,
+        until: float,
+        uses: Callable[[socket.socket], None],
     ) -> Response:
         response = None
         try:
+            uses(sock)
             sock.settimeout(left(until))
             sock.sendall(request)
             while response is None:
@@ -166,23 +180,52 @@ def _close_all() -> None:
 
 
 def _connected(gateway: Address, until: float) -> socket.socket:
-    """Return a connection to a gateway, or to the proxy before it."""
+    """Return the first connection to an address of a gateway, or of the proxy before it."""
     to = gateway.proxy or gateway
     failed: OSError = TimeoutError()
+    begun: set[socket.socket] = set()
     try:
-        found = resolve(to.host, to.port).result(left(until))
-    except concurrent.futures.TimeoutError:
-        raise failed from None
-    for family, type, protocol, _, address in found:
-        sock = socket.socket(family, type, protocol)
-        try:
-            sock.settimeout(left(until))
-            sock.connect(address)
-            return sock
-        except OSError as error:
+        found = list(resolve(to.host, to.port).result(left(until)))
+        while found or begun:
+            if found:
+                try:
+                    begun.add(_connecting(*found.pop(0)))
+                except OSError as error:
+                    failed = error
+                    continue
+            for sock in _writable(begun, min(left(until), NEXT_ADDRESS if found else CONNECT_TIMEOUT)):
+                begun.discard(sock)
+                code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                if code == 0:
+                    return sock
+                failed = OSError(code, os.strerror(code))
+                sock.close()
+    except (TimeoutError, concurrent.futures.TimeoutError):
+        pass
+    finally:
+        for sock in begun:
             sock.close()
-            failed = error
     raise failed
+
+
+def _connecting(family: int, type: int, protocol: int, _: object, address: Any) -> socket.socket:
+    sock = socket.socket(family, type, protocol)
+    try:
+        sock.setblocking(False)
+        sock.connect(address)
+    except BlockingIOError:
+        pass
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _writable(socks: set[socket.socket], timeout: float) -> list[socket.socket]:
+    with selectors.DefaultSelector() as selector:
+        for sock in socks:
+            selector.register(sock, selectors.EVENT_WRITE, sock)
+        return [key.data for key, _ in selector.select(timeout)]
 
 
 def tunnelled(answer: bytes) -> bool:
@@ -201,11 +244,16 @@ def hung_up() -> bytes:
 
 def hang_up(sock: socket.socket) -> None:
     """Close a connection, even if a forked process has it, too: the gateway must see that."""
+    interrupt(sock)
+    sock.close()
+
+
+def interrupt(sock: socket.socket) -> None:
+    """End what another thread waits for, which then closes the connection: its number could become that of a new one."""
     try:
-        sock.shutdown(socket.SHUT_RDWR)
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
     except OSError:
         pass  # it was closed by the other side
-    sock.close()
 
 
 def left(until: float) -> float:

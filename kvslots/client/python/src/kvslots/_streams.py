@@ -14,7 +14,7 @@ from ._errors import UnreachableError
 from ._gateways import Flow, Send, Sleep, T
 from ._http import Address, Parser, Response
 from ._resolve import resolve
-from ._sockets import CLOSED, CONNECT_TIMEOUT, KEEP_IDLE, MAX_IDLE, Sockets, hung_up, keep_alive, tunnelled, unreachable
+from ._sockets import CLOSED, CONNECT_TIMEOUT, KEEP_IDLE, MAX_IDLE, NEXT_ADDRESS, Sockets, hung_up, keep_alive, tunnelled, unreachable
 
 
 class Streams:
@@ -140,22 +140,44 @@ class Streams:
 
 
 async def _connected(gateway: Address) -> socket.socket:
-    """Return a connection to a gateway, or to the proxy before it."""
+    """Return the first connection to an address of a gateway, or of the proxy before it."""
     to = gateway.proxy or gateway
     failed: OSError = TimeoutError()
-    for family, type, protocol, _, address in await asyncio.wrap_future(resolve(to.host, to.port)):
-        sock = socket.socket(family, type, protocol)
-        try:
-            sock.setblocking(False)
-            await asyncio.get_running_loop().sock_connect(sock, address)
-            return sock
-        except OSError as error:
-            sock.close()
-            failed = error
-        except BaseException:
-            sock.close()
-            raise
+    found = [*(await asyncio.wrap_future(resolve(to.host, to.port)))]
+    begun: set[asyncio.Task[socket.socket]] = set()
+    try:
+        while found or begun:
+            if found:
+                begun.add(asyncio.ensure_future(_connect(*found.pop(0))))
+            done, _ = await asyncio.wait(begun, timeout=NEXT_ADDRESS if found else None, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                begun.discard(task)
+                try:
+                    return task.result()
+                except OSError as error:
+                    failed = error
+    finally:
+        for task in begun:
+            task.add_done_callback(_close)
+            task.cancel()
     raise failed
+
+
+async def _connect(family: int, type: int, protocol: int, _: object, address: Any) -> socket.socket:
+    sock = socket.socket(family, type, protocol)
+    try:
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, address)
+        return sock
+    except BaseException:
+        sock.close()
+        raise
+
+
+def _close(task: asyncio.Task[socket.socket]) -> None:
+    """Close a connection that came too late."""
+    if not task.cancelled() and not task.exception():
+        task.result().close()
 
 
 async def _cancel(task: asyncio.Future[Any]) -> None:

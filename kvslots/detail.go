@@ -63,6 +63,19 @@ func (s *Store) Holder(ctx context.Context, pool, lease uuid.UUID) (HolderStats,
 	return holderStats(a.Detail)[0], nil
 }
 
+// GrantHolder is Holder for the grant of a session, or of none: see RenewGrant, which has the same errors.
+func (s *Store) GrantHolder(ctx context.Context, session string, r Resource, token string) (HolderStats, error) {
+	held, err := r.held(session, token)
+	if err != nil {
+		return HolderStats{}, err
+	}
+	a, err := s.bucket.Do(ctx, peer.ReadLease{Held: held})
+	if err != nil {
+		return HolderStats{}, err
+	}
+	return holderStats(a.Detail)[0], nil
+}
+
 // PlaceOf returns the place in line of the Borrow with a request key; or, if it has a lease
 // already, a zero place and the lease.
 //

@@ -21,7 +21,7 @@ type Session struct {
 	idle  time.Duration   // that was granted
 	done  context.Context // ends with the session, with the cause
 	end   context.CancelCauseFunc
-	kept  sync.WaitGroup // the goroutines that ping and follow it
+	kept  sync.WaitGroup // the goroutine that pings it
 
 	mu     sync.Mutex
 	longer *Session // for leases that are longer than asked; nil: none yet
@@ -43,7 +43,6 @@ func NewSession(ctx context.Context, at Service, opts ...Option) (*Session, erro
 	s := &Session{at: at, opts: opts, id: id, asked: o.Idle, idle: idle}
 	s.done, s.end = context.WithCancelCause(context.Background())
 	s.kept.Go(func() { s.keep(used) })
-	s.kept.Go(s.follow)
 	return s, nil
 }
 
@@ -132,13 +131,6 @@ func (s *Session) keep(used time.Duration) {
 		default:
 			pause = min(s.idle/10, time.Second)
 		}
-	}
-}
-
-// follow notices that others have ended the session, before the next ping would.
-func (s *Session) follow() {
-	if err := s.at.Follower().Session(s.done, s.id); errors.Is(err, ErrSessionGone) {
-		s.end(err)
 	}
 }
 

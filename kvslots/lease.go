@@ -10,12 +10,12 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// Lender returns and renews the leases that it has granted. It is a Store, or the
+// Lender returns, renews and reads the leases that it has granted. It is a Store, or the
 // Client of package client.
 type Lender interface {
 	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
 	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*Lease, error)
-	Follower() Follower
+	Holder(ctx context.Context, pool, lease uuid.UUID) (HolderStats, error)
 }
 
 // Lease is the right to one slot for a limited time, which is renewed in the background until Return, unless
@@ -62,8 +62,7 @@ func (l *Lease) Resumed() bool { return l.resumed }
 func (l *Lease) Queued() bool { return l.queued }
 
 // Done returns a channel that is closed when the lease has ended: at its deadline,
-// when it is returned, and when a renewal is refused. With a Store, and over NATS, it is
-// also closed as soon as another caller returns the lease or deletes its pool.
+// when it is returned, and within 5 s after others have ended it or deleted its pool.
 func (l *Lease) Done() <-chan struct{} {
 	l.watch()
 	return l.done.Done()
@@ -80,7 +79,7 @@ func (l *Lease) Context(parent context.Context) (ctx context.Context, cancel con
 // watch notices the end of the lease from now on.
 func (l *Lease) watch() {
 	if first := l.notice(); first {
-		go l.follow(func(ctx context.Context) error { return l.lender.Follower().Lease(ctx, l.pool, l.id) })
+		go l.ask(func(ctx context.Context) error { _, err := l.lender.Holder(ctx, l.pool, l.id); return err })
 	}
 }
 

@@ -126,9 +126,18 @@ func (m *Mutex) acquire(ctx context.Context, wait time.Duration, key Option) err
 	m.mu.Lock()
 	m.held = h
 	m.mu.Unlock()
-	go h.follow(func(ctx context.Context) error { return in.at.Follower().Grant(ctx, in.id, m.on, g.Token) })
+	go h.ask(func(ctx context.Context) error { return m.stillHeld(ctx, h) })
 	go h.keep(renewing, func(ctx context.Context) error { return m.extend(ctx, h) })
 	return nil
+}
+
+// stillHeld asks whether the lock is held. The end of its session is noticed so, too.
+func (m *Mutex) stillHeld(ctx context.Context, h *hold) error {
+	_, err := h.in.at.GrantHolder(ctx, h.in.id, m.on, h.grant.Token)
+	if errors.Is(err, ErrSessionGone) {
+		h.in.end(err)
+	}
+	return err
 }
 
 func (m *Mutex) extend(ctx context.Context, h *hold) error {

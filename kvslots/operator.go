@@ -86,7 +86,7 @@ func (s *Store) setOut(ctx context.Context, r peer.SetOut) (State, error) {
 
 // Evict ends the lease of a position if the lease has this fence, which the caller has read, so that the
 // call cannot end the lease of the next holder. It returns the ended lease. The holder learns of that by
-// Lease.Done, if it has a Store or a client over NATS, and otherwise at its next renewal.
+// Lease.Done or Mutex.Done within 5 s, if it reaches a server.
 //
 // The errors are ErrNotHeld, ErrOtherHolder, ErrNoPool, ErrUnavailable, ErrClosed and
 // context.Cause(ctx). After ErrUnavailable the lease may or may not have ended; the call may be

@@ -24,6 +24,7 @@ type Service interface {
 	Wait(ctx context.Context, session string, r Resource, wait time.Duration) (Grant, error)
 	Release(ctx context.Context, session string, r Resource, token string) error
 	RenewGrant(ctx context.Context, session string, r Resource, token string, ttl time.Duration) (remaining time.Duration, err error)
+	GrantHolder(ctx context.Context, session string, r Resource, token string) (HolderStats, error)
 }
 
 // Operator is what an operator can do with pools, and with locks and semaphores: see who holds them and who

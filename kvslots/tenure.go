@@ -176,12 +176,41 @@ func (t *tenure) endFor(why error) {
 	}
 }
 
-// follow ends it when ended, a method of a Follower, reports that it has ended. notice must have
-// been called.
-func (t *tenure) follow(ended func(context.Context) error) {
-	if err := ended(t.done); isLost(err) {
-		t.end(err)
+// askEvery is how often a holder asks whether it still holds what it has not renewed meanwhile, and askTimeout how long
+// the answer may take: so one that reaches a server knows of the end within 5 s.
+const (
+	askEvery   = 4 * time.Second
+	askTimeout = 2500 * time.Millisecond
+)
+
+// ask ends it when held, a read, returns that it has ended. Without an answer it asks again. notice must have been called.
+func (t *tenure) ask(held func(context.Context) error) {
+	for pause := askEvery; clock.Sleep(t.done, pause); {
+		if pause = t.untilAsked(); pause > 0 {
+			continue
+		}
+		attempt, cancel := context.WithTimeoutCause(t.done, askTimeout, errNoAnswer)
+		err := held(attempt)
+		cancel()
+		switch {
+		case isLost(err):
+			t.end(err)
+			return
+		case errors.Is(err, ErrClosed):
+			return
+		case err == nil:
+			pause = askEvery
+		default:
+			pause = max(time.Second, retryAfter(err))
+		}
 	}
+}
+
+// untilAsked returns the time until it is askEvery since the last renewal.
+func (t *tenure) untilAsked() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return askEvery - (t.ttl - t.left())
 }
 
 // renewAfter returns the age at which it is renewed: so early that it survives most of its ttl without an

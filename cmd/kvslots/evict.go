@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,9 +19,9 @@ func evictCommand(env settings.Environment) *cobra.Command {
 	var fence uint64
 	return newTargetCommand(env, "evict [<pool>] --position N --fence F", "End one lease of a pool, a lock or a semaphore",
 		"End the lease of a position, if it has this fence: \"kvslots holders\" prints both. If another holder has the position by\n"+
-			"now, the command ends nothing, says who holds it, and exits with 1. The holder that loses its lease learns of it within a\n"+
-			"second over NATS, and at its next renewal over HTTP; \"kvslots run\" then ends its command. What does not renew its lease\n"+
-			"learns nothing: a resource is protected by fences.",
+			"now, the command ends nothing, says who holds it, and exits with 1. A holder that reaches a gateway learns of it within\n"+
+			"5 s; \"kvslots run\" then ends its command. Others may run on until the lease would have ended, or for longer if they do\n"+
+			"not ask: a resource is protected by fences.",
 		nil,
 		func(flags *pflag.FlagSet) {
 			flags.Var(settings.Number(&position, 0, 0, kvslots.MaxSemaphoreLimit), "position", "position of the slot")
@@ -37,7 +38,8 @@ func evictCommand(env settings.Environment) *cobra.Command {
 			if errors.Is(err, kvslots.ErrOtherHolder) || errors.Is(err, kvslots.ErrNotHeld) {
 				err = t.otherHolder(ctx, position)
 			}
-			return t.answer(err, wire.Evicted{Evicted: wire.NewHolderInfo(evicted)}, "ended the lease of "+leaseText(&evicted))
+			return t.answer(err, wire.Evicted{Evicted: wire.NewHolderInfo(evicted)},
+				"ended the lease of "+leaseText(&evicted)+"; the holder may run on for "+runsOn(evicted.ExpiresIn))
 		})
 }
 
@@ -52,6 +54,15 @@ func (t *target) otherHolder(ctx context.Context, position int) error {
 		return fmt.Errorf("nothing has ended: no one holds position %d", position)
 	}
 	return fmt.Errorf("nothing has ended: there is another lease by now, of %s", leaseText(&detail.Holders[0]))
+}
+
+// runsOn says for how long a holder may run on whose lease would have lasted for left: it asks whether it still holds it.
+func runsOn(left time.Duration) string {
+	const knows = 5 * time.Second
+	if left < knows+time.Second {
+		return age(left)
+	}
+	return fmt.Sprintf("%s, or for %s if it reaches no gateway", age(knows), age(left))
 }
 
 func leaseText(h *kvslots.HolderStats) string {

@@ -149,7 +149,7 @@ func TestEvictCommand(t *testing.T) {
 		wantCall(t, 1, "", "kvslots: nothing has ended: there is another lease by now, of position 0, fence "+fence+", held for \\d+s by hangs\n", evict("0", "7")...)
 		wantCall(t, 1, "", "kvslots: nothing has ended: no one holds position 1\n", evict("1", fence)...)
 		p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":1`)
-		wantCall(t, 0, "ended the lease of position 0, fence "+fence+", held for \\d+s by hangs\n", "", evict("0", fence)...)
+		wantCall(t, 0, "ended the lease of position 0, fence "+fence+", held for \\d+s by hangs; the holder may run on for \\ds\n", "", evict("0", fence)...)
 		p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
 		if code := release(); code != exitLost && code != 0 { // 0 if it ended before its next renewal
 			t.Errorf("exit code %d", code)

@@ -54,11 +54,9 @@ func (s *Service) endpoints() []endpoint {
 		}
 	}
 	add(s.borrows, s.others, ops.OfPools...)
-	add(nil, s.following, ops.FollowLease)
 	add(nil, s.others, append(ops.OfOperators(wire.OverNATS), ops.ListPools)...)
 	if s.ops.Sessions != nil {
 		add(s.locks, s.others, slices.Concat(ops.OfSessions, ops.OfResources)...)
-		add(nil, s.following, ops.OfFollowing...)
 	}
 	if s.ops.Functions != nil {
 		add(s.waitingCalls, nil, ops.CallFunction)

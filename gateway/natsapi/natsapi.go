@@ -57,9 +57,8 @@ type Config struct {
 
 	// MaxBorrows is the maximum of borrows that are open at once, nearly all of which
 	// wait. The service answers 503 to further ones. The same maximum applies
-	// separately to requests of sessions that may wait, to calls, and to requests that
-	// follow something. One client may use a quarter of it, and so may the requests for one pool or lock. 0 means
-	// DefaultMaxBorrows.
+	// separately to requests of sessions that may wait, and to calls. One client may use a quarter of it, and so
+	// may the requests for one pool or lock. 0 means DefaultMaxBorrows.
 	MaxBorrows int
 
 	// Listener is the server to which the clients connect, such as natsembed.Server.Clients.
@@ -122,7 +121,6 @@ type Service struct {
 	borrows      *room         // of pools
 	locks        *room         // requests of sessions that may wait
 	waitingCalls *room
-	following    *room // requests that follow what their clients hold
 	others       *room // requests that do not wait in line
 
 	mu       sync.Mutex // guards subs and closed, and tasks.Add against tasks.Wait
@@ -162,7 +160,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 			sending.Listened = cfg.Listener.Listened
 		}
 	}
-	for _, waiting := range []**room{&s.borrows, &s.locks, &s.waitingCalls, &s.following} {
+	for _, waiting := range []**room{&s.borrows, &s.locks, &s.waitingCalls} {
 		*waiting = newRoom(cfg.MaxBorrows)
 	}
 	s.others = newRoom(maxOthers)

@@ -13,10 +13,8 @@
 // kvslots.NewElection elects a leader among sessions, and lets other programs observe it.
 //
 // A Client knows only what gateways answer. Lease.Done is closed when the lease's time
-// is over, when Return succeeds on this Client, and when a renewal is refused. Over NATS the
-// Client also follows the lease: when another client returns it, or deletes the pool, Done is
-// closed at once. A Session and a Mutex are followed in the same way. If no gateway answers, the
-// Client notices the end at the next renewal, as over HTTP.
+// is over, when Return succeeds on this Client, when a renewal is refused, and within 5 s after others have
+// ended it: it asks a gateway every 4 s. So does a Mutex.
 //
 // # Cancellation
 //

@@ -41,9 +41,6 @@ func (h *httpTransport) Cancel([]string) bool { return false }
 
 func (h *httpTransport) Close() { h.client.CloseIdleConnections() }
 
-// Follow is for NATS: a gateway would need a connection for each lease.
-func (h *httpTransport) Follow(context.Context, request) error { return errors.ErrUnsupported }
-
 func (h *httpTransport) Ask(ctx context.Context, r request, read func(answer) error) error {
 	response, body, err := h.exchange(ctx, r)
 	if err != nil {
@@ -109,8 +106,10 @@ func (h *httpTransport) newRequest(ctx context.Context, r request) (*http.Reques
 	if r.Body.ID != nil {
 		message.Header.Set(wire.PoolHeader, r.Body.ID.String())
 	}
-	if r.Subject == wire.ReadHolder.Subject {
+	if r.Method == http.MethodGet && r.Body.Lease != nil {
 		message.Header.Set(wire.LeaseHeader, r.Body.Lease.String())
+	} else if r.Method == http.MethodGet && r.Body.Token != "" {
+		message.Header.Set(wire.LeaseHeader, r.Body.Token)
 	}
 	if session != "" {
 		message.Header.Set(wire.SessionHeader, session)

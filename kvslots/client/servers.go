@@ -91,8 +91,6 @@ func (f failures) Error() string {
 
 func (f failures) Unwrap() []error { return f }
 
-func (s *servers) Follow(context.Context, request) error { return errors.ErrUnsupported }
-
 func (s *servers) Cancel([]string) bool { return false } // all are over HTTP
 
 func (s *servers) Close() {

@@ -151,6 +151,17 @@ func (c *Client) RenewGrant(ctx context.Context, session string, r kvslots.Resou
 	return time.Duration(answer.Remaining) * time.Second, err
 }
 
+// GrantHolder is like Store.GrantHolder.
+func (c *Client) GrantHolder(ctx context.Context, session string, r kvslots.Resource, token string) (kvslots.HolderStats, error) {
+	if err := r.Check(false); err != nil {
+		return kvslots.HolderStats{}, err
+	}
+	var answer wire.HolderInfo
+	body := wire.Request{Session: session, Key: r.Key, Token: token}
+	err := c.inSession(ctx, wire.ResourceRoute(r.Kind, subjects.Holder), body, &answer)
+	return answer.Stats(), err
+}
+
 // grant sends a request for a lock or a semaphore, for which the gateway may wait. The
 // grant has no token if the session was queued.
 func (c *Client) grant(ctx context.Context, r kvslots.Resource, ask request) (g kvslots.Grant, err error) {

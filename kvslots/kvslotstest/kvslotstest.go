@@ -16,11 +16,15 @@ import (
 // closeTimeout bounds the closing of a store, which waits for its pending writes.
 const closeTimeout = time.Minute
 
-// New returns a store in a bucket of its own, which is empty. For several peers of one bucket
+// New returns a store in a bucket of its own, which is empty, with a Config, or the zero one. For several peers of one bucket
 // start a server, and open a store on a connection for each: see Start.
-func New(t testing.TB) *kvslots.Store {
+func New(t testing.TB, configs ...kvslots.Config) *kvslots.Store {
 	t.Helper()
-	store, err := natsstore.Open(t.Context(), Start(t, "").Connect(), kvslots.Config{})
+	var cfg kvslots.Config
+	if len(configs) > 0 {
+		cfg = configs[0]
+	}
+	store, err := natsstore.Open(t.Context(), Start(t, "").Connect(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,6 @@ const (
 	PoolBorrow   = Service + ".borrow"
 	PoolReturn   = Service + ".return"
 	PoolRenew    = Service + ".renew"
-	PoolFollow   = Service + ".follow"
 	Cancel       = Service + ".cancel"
 	RPC          = Service + ".rpc"
 )
@@ -40,7 +39,6 @@ const (
 	SessionCreate = Service + ".session.create"
 	SessionPing   = Service + ".session.ping"
 	SessionDelete = Service + ".session.delete"
-	SessionFollow = Service + ".session.follow"
 )
 
 // The words for the two kinds of named resources and for the operations on them, in
@@ -54,7 +52,7 @@ const (
 	Wait    = "wait"
 	Release = "release"
 	Renew   = "renew"
-	Follow  = "follow" // over NATS only
+	Holder  = "holder" // "do I still hold it?"
 )
 
 // Of returns the subject of an operation on a kind of resource.
@@ -95,12 +93,12 @@ const (
 // services, of those with a name, and of one instance.
 func Requests() []string {
 	all := []string{
-		PoolRegister, PoolInspect, PoolDelete, PoolBorrow, PoolReturn, PoolRenew, PoolFollow, Cancel, RPC,
+		PoolRegister, PoolInspect, PoolDelete, PoolBorrow, PoolReturn, PoolRenew, Cancel, RPC,
 		PoolList, PoolRead, PoolHolder, PoolPlace, PoolEvict, PoolOut, PoolPause, PoolLimit,
-		SessionCreate, SessionPing, SessionDelete, SessionFollow, Confirm + "*.*",
+		SessionCreate, SessionPing, SessionDelete, Confirm + "*.*",
 	}
 	for _, kind := range []string{Lock, Semaphore} {
-		for _, operation := range []string{Acquire, Enqueue, Wait, Release, Renew, Follow} {
+		for _, operation := range []string{Acquire, Enqueue, Wait, Release, Renew, Holder} {
 			all = append(all, Of(kind, operation))
 		}
 	}

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"errors"
 	"strconv"
 	"time"
 
@@ -126,50 +125,6 @@ type Renewed struct {
 
 // NewRenewed returns the answer for a lease with the given time left, rounded down.
 func NewRenewed(left time.Duration) Renewed { return Renewed{Remaining: int64(left / time.Second)} }
-
-// Followed is the answer to a request that follows a lease, a grant or a session.
-type Followed struct {
-	Ended bool   `json:"ended"`
-	Cause string `json:"cause,omitempty"` // why it has ended: one of those of ends
-}
-
-// ends are the errors with which something that is followed has ended, with their causes. The
-// first that matches applies.
-var ends = []struct {
-	err   error
-	cause string
-}{
-	{kvslots.ErrExpired, "expired"},
-	{kvslots.ErrEvicted, "evicted"},
-	{kvslots.ErrNotHeld, "not_held"},
-	{kvslots.ErrNoPool, "no_pool"},
-	{kvslots.ErrSessionGone, "session_gone"},
-}
-
-// NewFollowed returns the answer that something has ended, and why. It returns false if err is
-// not the error of an end.
-func NewFollowed(err error) (f Followed, ok bool) {
-	for _, end := range ends {
-		if errors.Is(err, end.err) {
-			return Followed{Ended: true, Cause: end.cause}, true
-		}
-	}
-	return Followed{}, false
-}
-
-// Err returns why what was followed has ended, or nil if it has not. A cause that only later
-// versions know is kvslots.ErrNotHeld.
-func (f Followed) Err() error {
-	if !f.Ended {
-		return nil
-	}
-	for _, end := range ends {
-		if f.Cause == end.cause {
-			return end.err
-		}
-	}
-	return kvslots.ErrNotHeld
-}
 
 // Empty is the answer without content, for transports that need a body.
 type Empty struct{}

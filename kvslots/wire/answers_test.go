@@ -47,30 +47,3 @@ func TestAnswers(t *testing.T) {
 		})
 	}
 }
-
-// A client understands why what it follows has ended, also causes of later versions.
-func TestFollowed(t *testing.T) {
-	for body, want := range map[string]error{
-		`{"ended":false}`:                        nil,
-		`{"ended":true,"cause":"not_held"}`:      kvslots.ErrNotHeld,
-		`{"ended":true,"cause":"no_pool"}`:       kvslots.ErrNoPool,
-		`{"ended":true,"cause":"session_gone"}`:  kvslots.ErrSessionGone,
-		`{"ended":true,"cause":"expired"}`:       kvslots.ErrExpired,
-		`{"ended":true,"cause":"evicted"}`:       kvslots.ErrEvicted,
-		`{"ended":true,"cause":"later version"}`: kvslots.ErrNotHeld,
-		`{"ended":true}`:                         kvslots.ErrNotHeld,
-	} {
-		var f Followed
-		if err := json.Unmarshal([]byte(body), &f); err != nil || f.Err() != want {
-			t.Errorf("%s: %v, %v", body, f.Err(), err)
-		}
-	}
-	for _, why := range []error{kvslots.ErrExpired, kvslots.ErrEvicted, kvslots.ErrNotHeld, kvslots.ErrNoPool, kvslots.ErrSessionGone} {
-		if f, ok := NewFollowed(why); !ok || f.Err() != why {
-			t.Errorf("%v is understood as %v, %t", why, f.Err(), ok)
-		}
-	}
-	if f, ok := NewFollowed(kvslots.ErrClosed); ok || f.Ended {
-		t.Errorf("%+v, %t", f, ok)
-	}
-}

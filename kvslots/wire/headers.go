@@ -43,7 +43,7 @@ const (
 	// seconds that the gateway grants of the wait that the client asked for.
 	WaitHeader = "Kvslots-Wait"
 
-	// LeaseHeader is the lease's id on the request of its holder whether it still has it.
+	// LeaseHeader is the lease's id, or the token of a lock or a semaphore, on the request of its holder whether it still has it.
 	LeaseHeader = "Kvslots-Lease"
 
 	// PlaceHeader on the answer to a request that was granted nothing is the place in line,

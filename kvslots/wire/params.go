@@ -33,12 +33,10 @@ var (
 	leaseParam = param{"lease", false, func(f Fields, name string, p *Params) (err error) { p.LeaseID, err = f.id(name); return err }}
 	ttlParam   = seconds("ttl", 1, setTTL)
 	waitParam  = optional(seconds("wait", 0, setWait))
-	whileParam = seconds("wait", 1, setWait)
 
 	idleParam        = optional(seconds("idle_timeout_s", 1, func(p *Params, d time.Duration) { p.IdleTimeout = d }))
 	acquireParam     = seconds("acquire_timeout_s", 0, setWait)
 	timeoutParam     = seconds("timeout_s", 0, setWait)
-	followParam      = seconds("timeout_s", 1, setWait)
 	leaseTTLParam    = optional(seconds("lease_ttl_s", 0, setTTL))
 	limitParam       = whole("limit", 1, kvslots.MaxSemaphoreLimit, func(p *Params, n int) { p.Limit = n })
 	anyLimitParam    = optional(boolean("any_limit", func(p *Params, yes bool) { p.AnyLimit = yes }))
@@ -68,12 +66,12 @@ var grantReaders = [...]map[string]reader{
 	kvslots.KindLock: {
 		subjects.Acquire: strictly(acquireParam, leaseTTLParam, labelParam, untilPausedParam), subjects.Enqueue: strictly(leaseTTLParam, labelParam),
 		subjects.Wait: strictly(timeoutParam), subjects.Release: strictly(tokenParam), subjects.Renew: strictly(tokenParam, leaseTTLParam),
-		subjects.Follow: strictly(tokenParam, followParam),
+		subjects.Holder: strictly(tokenParam),
 	},
 	kvslots.KindSemaphore: {
 		subjects.Acquire: strictly(acquireParam, anyLimitParam, limitParam, leaseTTLParam, labelParam, untilPausedParam), subjects.Enqueue: strictly(limitParam, leaseTTLParam, labelParam),
 		subjects.Wait: strictly(timeoutParam), subjects.Release: strictly(tokenParam), subjects.Renew: strictly(tokenParam, leaseTTLParam),
-		subjects.Follow: strictly(tokenParam, followParam),
+		subjects.Holder: strictly(tokenParam),
 	},
 }
 
@@ -191,9 +189,13 @@ func text(name string, option func(string) kvslots.Option, set func(*Params, str
 func readToken(f Fields, name string, p *Params) error {
 	p.Token, _ = f.text(name)
 	if !IsToken(p.Token) {
-		return rangeError(name, strconv.Itoa(idDigits)+" lowercase hexadecimal digits")
+		return tokenWrong(name)
 	}
 	return nil
+}
+
+func tokenWrong(name string) error {
+	return rangeError(name, strconv.Itoa(idDigits)+" lowercase hexadecimal digits")
 }
 
 func readSort(f Fields, name string, p *Params) error {

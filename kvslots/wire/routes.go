@@ -35,8 +35,7 @@ const (
 	changing                   // requests change something
 )
 
-// The routes of pools, sessions and functions. Statistics have no subject, and those to follow
-// something have no path.
+// The routes of pools, sessions and functions. Statistics have no subject.
 var (
 	RegisterPool = Route{subjects.PoolRegister, http.MethodPut, "/l/{id}", aPool, laxly(countParam, nameParam), keyed}
 	InspectPool  = Route{subjects.PoolInspect, http.MethodGet, "/l/{id}", aPool, nil, 0}
@@ -44,12 +43,10 @@ var (
 	Borrow       = Route{subjects.PoolBorrow, http.MethodPost, "/l/{id}/borrow", aPool, laxly(ttlParam, waitParam, labelParam, untilPausedParam), keyed}
 	Return       = Route{subjects.PoolReturn, http.MethodPost, "/l/{id}/return", aPool, laxly(leaseParam), 0}
 	RenewLease   = Route{subjects.PoolRenew, http.MethodPost, "/l/{id}/renew", aPool, laxly(leaseParam, ttlParam), 0}
-	FollowLease  = Route{subjects.PoolFollow, "", "", aPool, laxly(leaseParam, whileParam), 0}
 
 	CreateSession = Route{subjects.SessionCreate, http.MethodPost, "/v1/sessions", nothing, strictly(labelParam, idleParam), 0}
 	PingSession   = Route{subjects.SessionPing, http.MethodPost, "/v1/sessions/{id}/ping", aSession, strictly(), 0}
 	EndSession    = Route{subjects.SessionDelete, http.MethodDelete, "/v1/sessions/{id}", aSession, strictly(), 0}
-	FollowSession = Route{subjects.SessionFollow, "", "", aSession, strictly(followParam), 0}
 	ReadStats     = Route{"", http.MethodGet, "/v1/stats", aPage, nil, 0}
 
 	CallFunction = Route{subjects.RPC, http.MethodPost, "/rpc", aFunction, nil, keyed}
@@ -70,8 +67,8 @@ func ResourceRoute(kind kvslots.Kind, operation string) Route {
 		return r
 	case subjects.Enqueue:
 		r.has = keyed
-	case subjects.Follow:
-		r.Method, r.Path = "", ""
+	case subjects.Holder:
+		r.Method, r.Path, r.has = http.MethodGet, r.Path+"/leases/"+PoolInHeader, leased
 		return r
 	}
 	r.Path += "/" + operation

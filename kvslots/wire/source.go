@@ -88,10 +88,11 @@ func (r *Route) Read(from *Source, p *Params) (err error) {
 			return err
 		}
 	}
+	if r.about == aSemaphore { // the zero Kind is that of a lock
+		p.Kind = kvslots.KindSemaphore
+	}
 	if from.HTTP && r.has&leased != 0 {
-		lease, _ := one(from.Header.Values(LeaseHeader))
-		p.LeaseID, err = ParseID("header "+LeaseHeader, lease)
-		return err
+		return r.readLeased(from, p)
 	}
 	var body Fields
 	if r.read != nil || !from.HTTP {
@@ -105,9 +106,6 @@ func (r *Route) Read(from *Source, p *Params) (err error) {
 			p.Operator.Authorization = values[0]
 		}
 	}
-	if r.about == aSemaphore { // the zero Kind is that of a lock
-		p.Kind = kvslots.KindSemaphore
-	}
 	if from.HTTP {
 		err = r.locate(from, p, &body)
 	} else {
@@ -120,6 +118,19 @@ func (r *Route) Read(from *Source, p *Params) (err error) {
 		p.Operator.limit()
 	}
 	return err
+}
+
+// readLeased reads a request over HTTP whose header has the lease: its id, or the token of a grant.
+func (r *Route) readLeased(from *Source, p *Params) (err error) {
+	lease, _ := one(from.Header.Values(LeaseHeader))
+	if r.about == aPool {
+		p.LeaseID, err = ParseID("header "+LeaseHeader, lease)
+		return err
+	}
+	if p.Token = lease; !IsToken(lease) {
+		return tokenWrong("header " + LeaseHeader)
+	}
+	return r.locate(from, p, nil)
 }
 
 // pool returns the id in the path of a request over HTTP, or in PoolHeader.

@@ -78,13 +78,9 @@ func (f Failing) Renew(context.Context, uuid.UUID, uuid.UUID, time.Duration) (*k
 	return nil, f.Err
 }
 
-func (f Failing) Follower() kvslots.Follower { return f }
-
-func (f Failing) Lease(context.Context, uuid.UUID, uuid.UUID) error { return f.Err }
-
-func (f Failing) Session(context.Context, string) error { return f.Err }
-
-func (f Failing) Grant(context.Context, string, kvslots.Resource, string) error { return f.Err }
+func (f Failing) GrantHolder(context.Context, string, kvslots.Resource, string) (kvslots.HolderStats, error) {
+	return kvslots.HolderStats{}, f.Err
+}
 
 func (f Failing) CreateSession(context.Context, ...kvslots.Option) (string, time.Duration, error) {
 	return "", 0, f.Err

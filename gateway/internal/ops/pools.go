@@ -20,7 +20,6 @@ type Pools interface {
 	Return(ctx context.Context, pool, lease uuid.UUID) (bool, error)
 	Abandon(ctx context.Context, lease *kvslots.Lease) error
 	Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Duration) (*kvslots.Lease, error)
-	Follower() kvslots.Follower
 	ID() string // for wire.StoreHeader
 }
 

@@ -23,7 +23,7 @@ type Sessions interface {
 	AbandonGrant(ctx context.Context, session string, r kvslots.Resource, g kvslots.Grant) error
 	Release(ctx context.Context, session string, r kvslots.Resource, token string) error
 	RenewGrant(ctx context.Context, session string, r kvslots.Resource, token string, ttl time.Duration) (time.Duration, error)
-	Follower() kvslots.Follower
+	GrantHolder(ctx context.Context, session string, r kvslots.Resource, token string) (kvslots.HolderStats, error)
 	StatsPage(ctx context.Context, page kvslots.PoolPage) (kvslots.Stats, error)
 }
 

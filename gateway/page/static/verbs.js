@@ -3,7 +3,7 @@
 // after a confirmation that names what the user has clicked.
 
 import { ask, Refusal } from './api.js';
-import { byID, element, isolated, nameOf, setText } from './format.js';
+import { byID, duration, element, isolated, nameOf, setText } from './format.js';
 
 /** @typedef {import('./pool.js').PoolView} PoolView */
 /** @typedef {{label: string, value: string, number?: [min: number, max: number]}} Field */
@@ -57,7 +57,7 @@ export function verbsOfSlot(view, { position, lease, out }) {
     const holder = isolated(lease.label) || 'its holder, who gave no label';
     buttons.push(button('Evict…', view, () => ({
       title: `End the lease of slot ${position}`,
-      text: `The lease with the fence ${lease.fence}, of ${holder}, ends at once, and the slot is lent to the next borrower. The holder may still be at work: check the fence where it writes.`,
+      text: `The lease with the fence ${lease.fence}, of ${holder}, ends at once, and the slot is lent to the next borrower. The holder may run on for 5 s, or for ${duration(lease.expires_in_s)} if it reaches no gateway: check the fence where it writes.`,
       yes: 'End the lease', method: 'DELETE', path: `/leases/${position}?fence=${lease.fence}`,
     }), `Evict from slot ${position}`));
   }

@@ -21,7 +21,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
-	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // slack is how many times as long as on an idle machine a call may take, since tests share a busy one. A client that hangs
@@ -92,9 +91,7 @@ func Check(t *testing.T, driver *exec.Cmd) {
 const maxWait = 2 * time.Second
 
 func startGateway(t *testing.T) (store *kvslots.Store, lending *gateway.Lending, url string) {
-	store, err := natsstore.Open(t.Context(), kvslotstest.Start(t, "").Connect(), kvslots.Config{MaxWait: maxWait, ResumeGrace: kvslots.DefaultResumeGrace})
-	kvslotstest.Must(t, err)
-	t.Cleanup(func() { kvslotstest.Must(t, store.Close(context.Background())) })
+	store = kvslotstest.New(t, kvslots.Config{MaxWait: maxWait, ResumeGrace: kvslots.DefaultResumeGrace})
 	lending = gateway.NewLending()
 	lending.MaxWait = maxWait
 	web := httptest.NewServer(gateway.New(gateway.Config{

@@ -30,14 +30,17 @@ func (r *ReadPool) read(pool *rules.Pool, now Instant) *PoolDetail {
 	return d
 }
 
+// read needs no barrier for a lease that the view shows: its holder asks again and again, and the end may come at any time.
 func (h *Held) read(p *look, c *call) {
-	p.whenCurrent(c, func() {
+	p.decide(c, func(current bool) bool {
 		s, err := h.find(p.leases)
-		if err != nil {
+		switch {
+		case err == nil:
+			c.answer(Answer{Detail: &PoolDetail{PoolStats: statsOf(s.Pool, p.now()), Holders: []HolderStats{holderOf(s, p.now())}}})
+		case current:
 			c.answer(Answer{Err: err})
-			return
 		}
-		c.answer(Answer{Detail: &PoolDetail{PoolStats: statsOf(s.Pool, p.now()), Holders: []HolderStats{holderOf(s, p.now())}}})
+		return err == nil || current
 	})
 }
 

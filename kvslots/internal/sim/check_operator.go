@@ -105,8 +105,6 @@ func (k *checker) leaseRead(c *call) {
 	l := c.facts.lease
 	switch {
 	case l == nil || c.unknown() || k.mayReflectLoss(c) || l.uncertain:
-	case c.answer.Err == nil && c.facts.over:
-		k.wrong(c, "the lease had ended before")
 	case c.answer.Err == nil && c.answer.Detail.Holders[0].Fence != l.fence:
 		k.wrong(c, fmt.Sprintf("the lease has fence %d", l.fence))
 	case c.answer.Err != nil && c.facts.certain && l.certainlyLive(c.end):

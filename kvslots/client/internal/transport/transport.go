@@ -25,9 +25,6 @@ type Transport interface {
 	// It reports whether the transport can do so.
 	Cancel(ids []string) bool
 
-	// Follow blocks until what a request names has ended, and returns why, or errors.ErrUnsupported.
-	Follow(ctx context.Context, r Request) error
-
 	// Events opens a stream of the events after an ID, which has no end of its own. Its errors
 	// are those of Ask, and errors.ErrUnsupported.
 	Events(ctx context.Context, query string, after uint64) (io.ReadCloser, error)

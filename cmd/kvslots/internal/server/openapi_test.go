@@ -38,9 +38,11 @@ func TestRoutesAreDescribed(t *testing.T) {
 
 // The gateway itself may refuse every request, for its Host, its rate or its token.
 func TestRefusalsAreDescribed(t *testing.T) {
-	refused := map[int]int{}
+	refused, store := map[int]int{}, kvslotstest.New(t) // which all answers name
 	for _, r := range openapitest.Requests(t) {
-		gw := storeless(t, "--http-allowed-hosts", "slots.example.com", "--http-rate-limit", "0.001", "--http-rate-burst", "1", "--auth-token", "t").newGateway(nil)
+		s := storeless(t, "--http-allowed-hosts", "slots.example.com", "--http-rate-limit", "0.001", "--http-rate-burst", "1", "--auth-token", "t")
+		s.store = store
+		gw := s.newGateway(nil)
 		for _, host := range []string{"rebound.example.com", "rebound.example.com", "slots.example.com", "slots.example.com"} {
 			open := r.URL.Path == "/" || r.URL.Path == "/health" || r.URL.Path == "/ready" || r.URL.Path == "/v1/openapi.json" || strings.HasPrefix(r.URL.Path, gateway.PagePrefix)
 			if open && host == "slots.example.com" {

@@ -146,10 +146,9 @@ func (f filled) check(t testing.TB, s *Store) {
 	}
 }
 
-// A backup taken under load is restored into a fresh server whose peers run, and, under
-// load, into its own server. Every lease, lock and session survives, new fences are above
+// A backup taken under load is restored into a fresh server, and into its own server. Every lease, lock and session survives, new fences are above
 // all earlier ones, and a held slot is never lent to another borrower.
-func TestRestoreUnderPeers(t *testing.T) {
+func TestRestoreOfABusyBucket(t *testing.T) {
 	srv := natstest.Start(t, "")
 	peers := openPeers(t, srv, 2)
 	f := fillBucket(t, peers[0])
@@ -186,31 +185,32 @@ func TestRestoreUnderPeers(t *testing.T) {
 		}
 	}
 
-	_, err := restore(t, srv.Connect(), file, backup.Options{})
-	wantErr(t, err, backup.ErrNotEmpty)
+	_, err := restore(t, srv.Connect(), file, backup.Options{Replace: true})
+	wantErr(t, err, backup.ErrInUse)
 	wantState(t, peers[1], f.pool, State{Count: 4, InUse: 2})
-
-	mustRestore(t, srv.Connect(), file, backup.Options{Replace: true})
-	before := highest.Load()
-	f.check(t, peers[1])
-	for highest.Load() <= before { // the load goes on
-		untilServed(t, func() (State, error) { return peers[0].Inspect(t.Context(), busy) })
-	}
 	stop()
 	workers.Wait()
-	untilServed(t, func() (State, error) { return peers[0].Inspect(t.Context(), busy) })
-	mustReturn(t, peers[0], busy, held)
+	for _, s := range peers {
+		natstest.Must(t, s.Close(t.Context()))
+	}
+	_, err = restore(t, srv.Connect(), file, backup.Options{})
+	wantErr(t, err, backup.ErrNotEmpty)
+	mustRestore(t, srv.Connect(), file, backup.Options{Replace: true})
+	again := openPeers(t, srv, 1)[0]
+	f.check(t, again)
+	mustReturn(t, again, busy, held)
 
 	fresh := natstest.Start(t, "")
-	others := openPeers(t, fresh, 2)
-	drawn := others[1].ID()
+	drawn := openPeers(t, fresh, 1)[0]
+	natstest.Must(t, drawn.Close(t.Context()))
 	restored := mustRestore(t, fresh.Connect(), file, backup.Options{})
+	others := openPeers(t, fresh, 2)
 	if restored.Pools < 4 || restored.Leases < 6 || restored.Sessions != 2 {
 		t.Errorf("restored %+v", restored)
 	}
 	f.check(t, others[1])
-	if id := others[1].ID(); id == drawn || id != peers[0].ID() {
-		t.Errorf("the bucket's id is %s; it was %s, and that of the backup is %s", id, drawn, peers[0].ID())
+	if id := others[1].ID(); id == drawn.ID() || id != peers[0].ID() {
+		t.Errorf("the bucket's id is %s; it was %s, and that of the backup is %s", id, drawn.ID(), peers[0].ID())
 	}
 	l := untilServed(t, func() (*Lease, error) {
 		return others[0].Borrow(t.Context(), f.pool, WithFixedTTL(time.Minute), WithWait(0))
@@ -231,6 +231,7 @@ func TestRestoredLeaseEnds(t *testing.T) {
 	natstest.Must(t, err)
 	answered := time.Now()
 	file := mustBackup(t, srv.Connect())
+	natstest.Must(t, s.Close(t.Context()))
 	begun := time.Now()
 	mustRestore(t, srv.Connect(), file, backup.Options{Replace: true})
 	took := time.Since(begun)
@@ -267,8 +268,9 @@ func TestRestoreReplicated(t *testing.T) {
 	s := openPeer(t, cluster.Connect(), Config{Replicas: 3})
 	f := fillBucket(t, s)
 	file := mustBackup(t, cluster.Connect())
+	natstest.Must(t, s.Close(t.Context()))
 	mustRestore(t, cluster.Connect(), file, backup.Options{Replace: true})
-	f.check(t, s)
+	f.check(t, openPeer(t, cluster.Connect(), Config{Replicas: 3}))
 	js := natstest.JetStream(t, cluster.Connect())
 	if stream, err := js.Stream(t.Context(), bucket.StreamName); err != nil || stream.CachedInfo().Config.Replicas != 3 {
 		t.Errorf("the new stream: %+v, %v", stream.CachedInfo(), err)

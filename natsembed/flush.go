@@ -1,13 +1,8 @@
 package natsembed
 
 import (
-	"context"
 	"errors"
-	"fmt"
 
-	"github.com/nats-io/nats.go"
-
-	"github.com/kvslots/kvslots/kvslots/subjects"
 	"github.com/kvslots/kvslots/natsembed/internal/flush"
 )
 
@@ -20,10 +15,6 @@ func (s *Server) Durable(then func(error)) {
 	}
 	s.flusher.Durable(then)
 }
-
-// flushSubject is the subject, in the bucket's account, of requests to call Server.Flush. The
-// answer is the error's text, or empty.
-const flushSubject = subjects.Gateway + ".flush"
 
 // Flush makes everything durable that the server acknowledged before the call: entries, and
 // streams that were created, updated or deleted. An error means that this may not be so. If
@@ -39,33 +30,4 @@ func (s *Server) Flush() error {
 		s.fail(err)
 	}
 	return err
-}
-
-// Flush calls Server.Flush of the server to which Dial has connected.
-func Flush(ctx context.Context, nc *nats.Conn) error {
-	answer, err := nc.RequestWithContext(ctx, flushSubject, nil)
-	switch {
-	case errors.Is(err, nats.ErrNoResponders):
-		return errors.New("the running gateway is just starting or ending: try again")
-	case err != nil:
-		return fmt.Errorf("flush: %w", err)
-	case len(answer.Data) > 0:
-		return errors.New(string(answer.Data))
-	}
-	return nil
-}
-
-// serveFlush answers the requests of Flush until the connection is closed.
-func (s *Server) serveFlush(nc *nats.Conn) error {
-	_, err := nc.Subscribe(flushSubject, func(m *nats.Msg) {
-		var answer []byte
-		if err := s.Flush(); err != nil {
-			answer = []byte(err.Error())
-		}
-		_ = m.Respond(answer)
-	})
-	if err != nil {
-		return err
-	}
-	return nc.Flush() // the server knows the subscription before another process can dial
 }

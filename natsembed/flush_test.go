@@ -59,17 +59,17 @@ func (f *flushes) missing(t *testing.T, dir string) (missing []string) {
 	return missing
 }
 
-// When Flush returns to another process, everything that was acknowledged before, and the
+// When Flush returns, everything that was acknowledged before, and the
 // directories that contain it, is on the disk. An error of the disk is returned.
-func TestFlushFromAnotherProcess(t *testing.T) {
+func TestFlush(t *testing.T) {
 	for _, mode := range []Sync{SyncAlways, SyncGroup, SyncInterval} {
 		t.Run(string(mode), func(t *testing.T) {
 			f := &flushes{sizes: map[string]int64{}}
 			dir := t.TempDir()
-			srv, err := start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Sync: mode, Local: true}, f.sync)
+			srv, err := start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Sync: mode}, f.sync)
 			kvslotstest.Must(t, err)
 			defer srv.Close()
-			nc, err := Dial(dir)
+			nc, err := srv.Connect()
 			kvslotstest.Must(t, err)
 			defer nc.Close()
 			js, err := jetstream.New(nc)
@@ -78,14 +78,14 @@ func TestFlushFromAnotherProcess(t *testing.T) {
 				name := fmt.Sprint("S", i)
 				kvslotstest.Must(t, kvslotstest.Err(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name}})))
 				kvslotstest.Must(t, kvslotstest.Err(js.Publish(t.Context(), name, []byte("text"))))
-				kvslotstest.Must(t, Flush(t.Context(), nc))
+				kvslotstest.Must(t, srv.Flush())
 				if missing := f.missing(t, streamsPath(srv)); len(missing) > 0 {
 					t.Errorf("not flushed: %s", missing)
 				}
 			}
 			f.fail(errors.New("the disk is broken"))
 			kvslotstest.Must(t, kvslotstest.Err(js.Publish(t.Context(), "S0", []byte("more"))))
-			if err := Flush(t.Context(), nc); err == nil || !strings.Contains(err.Error(), "the disk is broken") {
+			if err := srv.Flush(); err == nil || !strings.Contains(err.Error(), "the disk is broken") {
 				t.Errorf("got %v", err)
 			}
 			<-srv.Failed()

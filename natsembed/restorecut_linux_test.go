@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/natsstore"
@@ -28,7 +26,7 @@ func TestSoakCutsAfterARestore(t *testing.T) {
 			backup := preparedBackup(t)
 			n := cuts(12)
 			for i := range n {
-				if err := cutAfterRestore(t, d, filepath.Join(d.mount, fmt.Sprint(i)), backup, Flush); err != nil {
+				if err := cutAfterRestore(t, d, filepath.Join(d.mount, fmt.Sprint(i)), backup, true); err != nil {
 					t.Errorf("cut %d: %v", i, err)
 				}
 			}
@@ -43,7 +41,7 @@ func TestSoakCutsAfterARestoreFindLosses(t *testing.T) {
 	backup, lost := preparedBackup(t), 0
 	n := cuts(12)
 	for i := range n {
-		if err := cutAfterRestore(t, d, filepath.Join(d.mount, fmt.Sprint(i)), backup, nil); err != nil {
+		if err := cutAfterRestore(t, d, filepath.Join(d.mount, fmt.Sprint(i)), backup, false); err != nil {
 			t.Log(err)
 			lost++
 		}
@@ -56,7 +54,7 @@ func TestSoakCutsAfterARestoreFindLosses(t *testing.T) {
 
 // cutAfterRestore restores a backup over an empty bucket, cuts the power, and returns what a
 // server that starts then lacks.
-func cutAfterRestore(t *testing.T, d *realDisk, dir string, backup []byte, flush func(context.Context, *nats.Conn) error) error {
+func cutAfterRestore(t *testing.T, d *realDisk, dir string, backup []byte, flush bool) error {
 	t.Helper()
 	srv, err := Start(t.Context(), Config{Logger: logtest.Logger(), DataDir: dir, Sync: SyncGroup, Local: true})
 	if err != nil {
@@ -78,9 +76,9 @@ func cutAfterRestore(t *testing.T, d *realDisk, dir string, backup []byte, flush
 	if err != nil {
 		return err
 	}
-	options := natsstore.RestoreOptions{Replace: true}
-	if flush != nil {
-		options.Flush = func(ctx context.Context) error { return flush(ctx, nc) }
+	options := natsstore.RestoreOptions{Replace: true, Unused: true}
+	if flush {
+		options.Flush = func(context.Context) error { return srv.Flush() }
 	}
 	_, err = natsstore.Restore(t.Context(), nc, bytes.NewReader(backup), options)
 	cutErr := d.cut()

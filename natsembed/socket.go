@@ -32,26 +32,15 @@ func socketPath(dataDir string) string { return filepath.Join(dataDir, socketDir
 // A connection begins with a line from the server, the seed of the nkey with which the
 // client connects. The rest is NATS.
 func (s *Server) listenLocally() {
-	nc, err := s.Connect()
-	if err == nil {
-		err = s.serveFlush(nc)
-	}
-	var listener net.Listener
-	if err == nil {
-		listener, err = openSocket(s.dir.path)
-	}
+	listener, err := openSocket(s.dir.path)
 	if err != nil {
-		if nc != nil {
-			nc.Close()
-		}
-		s.cfg.Logger.Warn("no local socket: kvslots backup and restore need this process to be stopped", "error", err)
+		s.cfg.Logger.Warn("no local socket: kvslots backup needs this process to be stopped", "error", err)
 		return
 	}
 	s.tasks.Go(func() { s.acceptLocal(listener) })
 	s.tasks.Go(func() {
 		<-s.stopping
 		_ = listener.Close() // removes the file
-		nc.Close()
 	})
 }
 

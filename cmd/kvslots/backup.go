@@ -34,7 +34,7 @@ func backupCommand(env settings.Environment) *cobra.Command {
 				}
 			}
 			var content bytes.Buffer
-			err := s.with(ctx, func(nc *nats.Conn, _ func(context.Context) error) error { return natsstore.Backup(ctx, nc, &content) })
+			err := s.with(ctx, true, func(nc *nats.Conn, _ func(context.Context) error) error { return natsstore.Backup(ctx, nc, &content) })
 			if err != nil {
 				return err
 			}

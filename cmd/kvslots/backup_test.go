@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
-	"github.com/kvslots/kvslots/natsembed"
 )
 
 // held is what a gateway reported to clients before a backup.
@@ -59,8 +58,7 @@ func (h held) check(t *testing.T, p *program, session map[string][]string) {
 	}
 }
 
-// A gateway with an embedded server is backed up, and restored, while it runs and after
-// it was stopped. What was restored survives kill -9.
+// A gateway with an embedded server is backed up while it runs, and restored after it was stopped or killed.
 func TestBackupOfAnEmbeddedServer(t *testing.T) {
 	t.Parallel()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "kvslots.backup")
@@ -80,12 +78,12 @@ func TestBackupOfAnEmbeddedServer(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
 		t.Errorf("%v beside the backup, %v", left, err)
 	}
-	command(exitFailed, "--replace replaces them", "restore", file)
-	command(exitDone, "pools 2, leases 3, sessions 1; expired leases 0\n", "restore", file, "--replace")
-	p.eventually(t, "/ready", `"status":"ready"`)
-	p.eventually(t, "/l/"+pool, `"in_use":2`)
+	command(exitFailed, "is in use by another kvslots process; stop the gateway that uses it, and repeat", "restore", file, "--replace")
+	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":2`)
 	kvslotstest.Must(t, process.Process.Kill())
 	_ = process.Wait()
+	command(exitFailed, "--replace replaces them", "restore", file)
+	command(exitDone, "pools 2, leases 3, sessions 1; expired leases 0\n", "restore", file, "--replace")
 	again := startServe(t, noEnv, "--data-dir", dir)
 	h.check(t, again, session)
 	again.stop()
@@ -99,34 +97,7 @@ func TestBackupOfAnEmbeddedServer(t *testing.T) {
 	h.check(t, startServe(t, noEnv, "--data-dir", other), session)
 }
 
-// A restore has a running gateway flush the mark, the entries and the new bucket before it
-// says what it has restored.
-func TestRestoreHasTheGatewayFlush(t *testing.T) {
-	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "kvslots.backup")
-	startServe(t, noEnv, "--data-dir", dir).want(t, "PUT", "/l/"+pool, `{"count":2}`, 200, "")
-	if code, _, stderr := call(t, noEnv, "backup", file, "--data-dir", dir); code != exitDone {
-		t.Fatal(stderr)
-	}
-	nc, err := natsembed.Dial(dir)
-	kvslotstest.Must(t, err)
-	defer nc.Close()
-	asked, err := nc.SubscribeSync("_KVSLOTS.flush")
-	if err == nil {
-		err = nc.Flush()
-	}
-	kvslotstest.Must(t, err)
-	if code, _, stderr := call(t, noEnv, "restore", "--replace", file, "--data-dir", dir); code != exitDone {
-		t.Fatal(stderr)
-	}
-	if err := nc.Flush(); err != nil { // what the server has sent before has come
-		t.Fatal(err)
-	}
-	if n, _, err := asked.Pending(); n != 3 || err != nil {
-		t.Errorf("asked for %d flushes, %v; want 3", n, err)
-	}
-}
-
-// Gateways on an external NATS continue after a restore, which here reads standard input.
+// Gateways on an external NATS are stopped for a restore, which here reads standard input.
 func TestBackupOfAnExistingNATS(t *testing.T) {
 	t.Parallel()
 	_, url := runNATS(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), Authorization: "t0ken"})
@@ -138,13 +109,22 @@ func TestBackupOfAnExistingNATS(t *testing.T) {
 	if code != exitDone {
 		t.Fatal(stderr)
 	}
-	out := newLogs()
-	if code := run(t.Context(), []string{"restore", "-", "--replace"}, strings.NewReader(backup), out, out, env); code != exitDone {
+	restore := func() (int, *logs) {
+		out := newLogs()
+		return run(t.Context(), []string{"restore", "-", "--replace"}, strings.NewReader(backup), out, out, env), out
+	}
+	if code, out := restore(); code != exitFailed || !strings.Contains(out.String(), "a gateway uses the bucket: stop all gateways") {
+		t.Errorf("while gateways run: exit code %d, %s", code, out)
+	}
+	for _, p := range []*program{one, two} {
+		p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":2`)
+		p.stop()
+		p.exitCode(t)
+	}
+	if code, out := restore(); code != exitDone {
 		t.Fatal(out)
 	}
-	h.check(t, two, session)
-	one.eventually(t, "/ready", `"status":"ready"`)
-	one.want(t, "GET", "/l/"+pool, "", 200, `"in_use":2`)
+	h.check(t, startServe(t, env), session)
 }
 
 func TestBackupUsage(t *testing.T) {

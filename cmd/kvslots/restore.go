@@ -18,10 +18,10 @@ import (
 const restoreHelp = `Replace the bucket with what "kvslots backup" has written to FILE; - is standard input. FILE is checked before anything is
 changed. A bucket with pools, leases or sessions is only replaced with --replace.
 
-Gateways may be running: they answer 502 until the restore is complete, and then serve what was restored. Leases keep their
-UUIDs, tokens and fences, and end when they would have ended without the restore; leases whose time is over are not restored.
-All later leases have higher fences. Waiting borrowers have to ask again. If the restore is interrupted, repeat it: until then
-gateways answer 502. One restore runs at a time. When the command is done, an embedded server has flushed what was restored.
+Stop all gateways first: the command refuses while one runs. Leases keep their UUIDs, tokens and fences, and end when they would
+have ended without the restore; leases whose time is over are not restored. All later leases have higher fences. Waiting
+borrowers have to ask again. If the restore is interrupted, repeat it: no gateway serves a bucket that is half restored. When
+the command is done, an embedded server has flushed what was restored.
 
 The command uses the NATS at --nats-url, or a data directory: see "kvslots backup --help".`
 
@@ -40,10 +40,10 @@ func restoreCommand(env settings.Environment) *cobra.Command {
 				return err
 			}
 			if s.Embedded() {
-				options.Replicas = 1
+				options.Replicas, options.Unused = 1, true
 			}
 			var restored natsstore.Restored
-			err = s.with(ctx, func(nc *nats.Conn, flush func(context.Context) error) (err error) {
+			err = s.with(ctx, false, func(nc *nats.Conn, flush func(context.Context) error) (err error) {
 				options.Flush = flush
 				restored, err = natsstore.Restore(ctx, nc, bytes.NewReader(content), options)
 				return err

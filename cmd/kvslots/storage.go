@@ -17,11 +17,11 @@ import (
 type storage struct{ settings.Storage }
 
 // with calls do with a connection to the NATS that has the bucket: the one at --nats-url,
-// that of the gateway that runs on --data-dir, or, if no process uses the directory, an
+// if shared, that of the gateway that runs on --data-dir, or, if no process uses the directory, an
 // embedded server for the time of the call. The connection does not reconnect: a restore
 // that has lost it may have been replaced by another one. flush makes durable what an
-// embedded server has acknowledged; it is nil for the NATS at --nats-url.
-func (s *storage) with(ctx context.Context, do func(nc *nats.Conn, flush func(context.Context) error) error) (err error) {
+// embedded server of this process has acknowledged; it is nil for others.
+func (s *storage) with(ctx context.Context, shared bool, do func(nc *nats.Conn, flush func(context.Context) error) error) (err error) {
 	if !s.Embedded() {
 		nc, err := dialNATS(&s.NATS, settings.OwnInboxes(), nats.NoReconnect())
 		if err != nil {
@@ -30,22 +30,29 @@ func (s *storage) with(ctx context.Context, do func(nc *nats.Conn, flush func(co
 		defer nc.Close()
 		return do(nc, nil)
 	}
-	nc, notRunning := natsembed.Dial(s.DataDir, nats.Timeout(settings.DialTimeout))
-	if notRunning == nil {
-		defer nc.Close()
-		return do(nc, func(ctx context.Context) error { return natsembed.Flush(ctx, nc) })
+	notRunning := errGatewayUses
+	if shared {
+		var nc *nats.Conn
+		if nc, notRunning = natsembed.Dial(s.DataDir, nats.Timeout(settings.DialTimeout)); notRunning == nil {
+			defer nc.Close()
+			return do(nc, nil)
+		}
+		notRunning = fmt.Errorf("and no running gateway can be reached: %w", notRunning)
 	}
 	server, err := natsembed.Start(ctx, natsembed.Config{DataDir: s.DataDir, Sync: natsembed.SyncAlways})
 	if err != nil {
-		return fmt.Errorf("%w; and no running gateway can be reached: %w", err, notRunning)
+		return fmt.Errorf("%w; %w", err, notRunning)
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	if nc, err = server.Connect(); err != nil {
+	nc, err := server.Connect()
+	if err != nil {
 		return err
 	}
 	defer nc.Close()
 	return do(nc, func(context.Context) error { return server.Flush() })
 }
+
+var errGatewayUses = errors.New("stop the gateway that uses it, and repeat")
 
 // storageTimeout bounds a command that uses the bucket without a gateway: a NATS that
 // does not answer must not block it for ever.

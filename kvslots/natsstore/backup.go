@@ -15,7 +15,7 @@ type Restored = backup.Summary
 
 // RestoreOptions are the options of Restore. If Replace is true, Restore may replace a
 // bucket that has pools, leases or sessions. Replicas is the number of replicas of the new
-// bucket; 0 means as many as the replaced bucket has, or the backup if there is none. Flush, if
+// bucket; 0 means as many as the replaced bucket has, or the backup if there is none. Unused asserts that no Store can be open, as on an embedded server. Flush, if
 // it is set, makes durable what the server has acknowledged, as natsembed.Server.Flush does:
 // without it a power cut may take what was restored until the server itself has flushed it.
 type RestoreOptions = backup.Options
@@ -39,14 +39,10 @@ func Backup(ctx context.Context, nc *nats.Conn, w io.Writer) error {
 // ended without the restore. Restore leaves out leases whose time is over, and waiting
 // borrowers. Every later lease has a higher fence than any lease before the restore.
 //
-// Stores may be open: they serve no callers until the restore is complete, and then use
-// the new bucket. If Restore fails after it has begun to replace the bucket, it must be
-// repeated; until it succeeds no Store can be opened.
+// No Store may be open. If Restore fails after it has begun to replace the bucket, it must be
+// repeated; until it succeeds no Store serves what was restored so far.
 //
-// One Restore runs at a time. A Restore whose connection is lost counts as ended, so nc
-// should not reconnect (nats.NoReconnect).
-//
-// The errors are ErrRestoreRunning, ErrCorruptBackup, ErrNotEmpty, ErrClock,
+// The errors are ErrInUse, ErrInterfered, ErrCorruptBackup, ErrNotEmpty, ErrClock,
 // ErrServerTooOld, ErrWrongBucket, those of r and of JetStream, and context.Cause(ctx). If
 // r does not contain a complete backup, the bucket is not changed.
 func Restore(ctx context.Context, nc *nats.Conn, r io.Reader, options RestoreOptions) (Restored, error) {

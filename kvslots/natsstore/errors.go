@@ -12,16 +12,16 @@ var (
 	ErrServerTooOld = bucket.ErrServerTooOld
 
 	// ErrWrongBucket is returned by Open when the bucket exists with settings
-	// that kvslots cannot work with; the error's text names each of them.
+	// that kvslots cannot work with; the error's text names each of them. So it is while a
+	// Restore runs, and after one was interrupted, until it is repeated.
 	ErrWrongBucket = bucket.ErrWrongBucket
 
-	// ErrRestoring is returned by Open while a Restore replaces the bucket, and after
-	// one was interrupted, until it is repeated. errors.Is also finds ErrWrongBucket
-	// in it.
-	ErrRestoring = bucket.ErrRestoring
+	// ErrInUse is returned by Restore when a gateway, or another Store, uses the bucket.
+	ErrInUse = backup.ErrInUse
 
-	// ErrRestoreRunning is returned by Restore while another Restore runs.
-	ErrRestoreRunning = backup.ErrRestoreRunning
+	// ErrInterfered is returned by Restore when another process has written to the bucket, or replaced it,
+	// during the call, which must be repeated.
+	ErrInterfered = backup.ErrInterfered
 
 	// ErrNoBucket is returned by Backup when there is no bucket.
 	ErrNoBucket = backup.ErrNoBucket

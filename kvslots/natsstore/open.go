@@ -23,7 +23,7 @@ const Bucket = bucket.Name
 // prefix that they may not subscribe to, such as
 // nats.CustomInboxPrefix("_KVSLOTS." + rand.Text()).
 //
-// The errors are ErrServerTooOld, ErrWrongBucket, ErrRestoring,
+// The errors are ErrServerTooOld, ErrWrongBucket,
 // kvslots.ErrUnavailable, a *kvslots.RangeError
 // for the Config, and context.Cause(ctx).
 func Open(ctx context.Context, nc *nats.Conn, cfg kvslots.Config) (*kvslots.Store, error) {

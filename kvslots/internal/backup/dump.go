@@ -126,12 +126,15 @@ func (d *dump) read(ctx context.Context) (*Backup, error) {
 		return nil, err
 	}
 	defer messages.Stop()
-	b, entries := &Backup{}, map[string]Entry{}
+	b, entries := &Backup{presences: map[string]time.Time{}}, map[string]Entry{}
 	for {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		m, err := messages.Next(jetstream.NextMaxWait(checkInterval))
+		if errors.Is(err, nats.ErrTimeout) && d.barrier == 0 { // the last entry has expired
+			break
+		}
 		if errors.Is(err, nats.ErrTimeout) { // a stream that has replaced it may be empty
 			if err := d.check(ctx); err != nil {
 				return nil, err
@@ -145,7 +148,7 @@ func (d *dump) read(ctx context.Context) (*Backup, error) {
 		if err != nil {
 			return nil, err
 		}
-		note(entries, m, meta.Sequence.Stream, meta.Timestamp)
+		b.note(entries, m, meta.Sequence.Stream, meta.Timestamp)
 		b.Revision = meta.Sequence.Stream
 		if b.Time.Before(meta.Timestamp) {
 			b.Time = meta.Timestamp.UTC()
@@ -159,9 +162,14 @@ func (d *dump) read(ctx context.Context) (*Backup, error) {
 }
 
 // note records the newest entry of a key in entries, or its deletion.
-func note(entries map[string]Entry, m jetstream.Msg, revision uint64, at time.Time) {
+func (b *Backup) note(entries map[string]Entry, m jetstream.Msg, revision uint64, at time.Time) {
 	key := strings.TrimPrefix(m.Subject(), bucket.SubjectPrefix)
 	e := entry.Parse(key, revision, at, m.Headers().Get, m.Data())
+	if e.Key.Kind == entry.Session && e.Session.Kind == entry.SessionPeer && !e.Marker && e.Corrupt == nil {
+		b.presences[key] = at.Add(e.Session.Idle.Duration())
+	} else {
+		delete(b.presences, key)
+	}
 	if !e.Marker && e.Corrupt == nil && isKept(&e) {
 		entries[key] = Entry{key, revision, at.UTC(), encoded(&e)}
 	} else {

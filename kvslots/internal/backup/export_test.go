@@ -8,16 +8,21 @@ import (
 )
 
 // Steps are the names of a restore's steps.
-var Steps = []string{"begin", "check", "delete", "create", "write", "complete"}
+var Steps = []string{"check", "delete", "create", "write", "complete"}
 
-// Begun is a Restore that has done its first steps, and goes on no further. It ends as a
-// killed process does, when its connection is closed.
-func Begun(ctx context.Context, nc *nats.Conn, b *Backup, steps int) error {
+// Begun is a Restore that has done its first steps, and goes on with the others after between, unless it fails.
+func Begun(ctx context.Context, nc *nats.Conn, b *Backup, steps int, between func() error) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return err
 	}
-	for _, step := range newRestore(nc, js, b, Options{Replace: true}).steps()[:steps] {
+	all := newRestore(nc, js, b, Options{Replace: true}).steps()
+	for i, step := range all {
+		if i == steps {
+			if err := between(); err != nil {
+				return err
+			}
+		}
 		if err := step(ctx); err != nil {
 			return err
 		}

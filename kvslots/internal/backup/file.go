@@ -23,6 +23,8 @@ var errCutOff = fmt.Errorf("%w: it does not end as a backup does", ErrCorruptBac
 type Backup struct {
 	Header
 	Entries []Entry // in order of revision
+
+	presences map[string]time.Time // when those of peers end; of a bucket that was read
 }
 
 // Header is the first line of the file.

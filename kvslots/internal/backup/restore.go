@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,41 +27,41 @@ const (
 // ErrNotEmpty is returned by Restore when the bucket has pools, leases or sessions.
 var ErrNotEmpty = errors.New("the bucket is not empty")
 
+// ErrInUse is returned by Restore when a gateway uses the bucket.
+var ErrInUse = errors.New("a gateway uses the bucket: stop all gateways, and wait 9 s if one was killed")
+
 // ErrClock is returned by Restore when a clock is behind the time of the backup.
 // Restored fences could be too low then, and leases too long.
 var ErrClock = errors.New("the clock is behind the time of the backup")
 
+// ErrInterfered is returned by Restore when another process has written to the bucket, or replaced it.
+var ErrInterfered = errors.New("another process has used the bucket meanwhile: stop all gateways, and repeat the restore")
+
 type Options struct {
 	Replicas int  // of the new stream; 0 means as the present stream, or else as the backup
 	Replace  bool // replace a bucket that is not empty
+	Unused   bool // no gateway can use the bucket: presences in it are of those that were killed
 
 	// Flush makes everything durable that the server has acknowledged. nil means that the
 	// server's settings determine when its writes reach the disk.
 	Flush func(ctx context.Context) error
 }
 
-// Restore replaces the bucket's stream by a new one with the live entries of a backup.
-//
-// No peer follows the new stream before it is complete: until then its metadata says that
-// it is being restored. A running peer then sees a stream with another creation time,
-// and rebuilds its view. While there is no stream, the mark keeps peers from creating one.
-// Each step is durable before the next one that relies on it, if Options.Flush is set: the
-// mark before the old stream is deleted, the entries before the new stream is put into
-// service, and that before the mark is removed and Restore returns.
-//
-// If Restore is interrupted, it can be repeated; until it succeeds no peer serves callers,
-// or, if it had not yet deleted the old stream, all do.
+// Restore replaces the bucket's stream by a new one with the live entries of a backup. No peer may use the bucket, and
+// none follows the new stream before it is complete: until then its metadata has no format and no id. If Restore is
+// interrupted, it can be repeated.
 func Restore(ctx context.Context, nc *nats.Conn, b *Backup, o Options) (Summary, error) {
 	js, err := bucket.JetStream(nc)
 	if err != nil {
 		return Summary{}, err
 	}
-	if now := time.Now(); now.Before(b.Time) {
-		return Summary{}, fmt.Errorf("%w, which is %s: this machine's is %s", ErrClock, b.Time, now.UTC())
-	}
 	r := newRestore(nc, js, b, o)
-	err = errors.Join(r.run(ctx), r.end(ctx))
-	return r.restored, err
+	for _, step := range r.steps() {
+		if err := step(ctx); err != nil {
+			return Summary{}, err
+		}
+	}
+	return r.restored, nil
 }
 
 type restore struct {
@@ -70,114 +69,108 @@ type restore struct {
 	js      jetstream.JetStream
 	backup  *Backup
 	options Options
-	mark    mark
 
-	id       string                 // of this restore, in the new stream's metadata
-	config   jetstream.StreamConfig // of the new stream in service
-	last     uint64                 // the highest known revision of any earlier stream
+	config   jetstream.StreamConfig // of the new stream
+	last     uint64                 // the highest known revision of any earlier stream; then that of the latest write
 	now      time.Time              // the time at which the new stream was created, by its leader's clock
 	at       time.Time              // the same, by this machine's clock
 	restored Summary
 }
 
 func newRestore(nc *nats.Conn, js jetstream.JetStream, b *Backup, o Options) *restore {
-	return &restore{nc: nc, js: js, backup: b, options: o, id: rand.Text(), last: b.Revision}
-}
-
-func (r *restore) run(ctx context.Context) error {
-	for _, step := range r.steps() {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return &restore{nc: nc, js: js, backup: b, options: o, last: b.Revision}
 }
 
 // steps are the steps of a restore, after each of which it may be killed.
 func (r *restore) steps() []func(context.Context) error {
-	return []func(context.Context) error{r.begin, r.checkEmpty, r.deleteOld, r.createNew, r.write, r.complete}
+	return []func(context.Context) error{r.check, r.deleteOld, r.createNew, r.write, r.complete}
 }
 
-// configure sets the configuration of the new stream: that of the present stream if it is
-// valid, but for its format, and otherwise the default one. It reports whether peers may use the present stream.
-func (r *restore) configure(ctx context.Context) (inService bool, err error) {
-	r.config = bucket.StreamConfig(max(1, r.backup.Replicas))
-	r.config.Metadata[bucket.IDKey] = r.backup.Store
+// check checks that the present bucket may be replaced, and sets the configuration of the new stream: that of the
+// present one if it is valid, but for its format, and otherwise the default one.
+func (r *restore) check(ctx context.Context) error {
+	if err := r.checkClock(time.Now()); err != nil {
+		return err
+	}
+	r.config = r.complemented(bucket.StreamConfig(max(1, r.backup.Replicas)))
 	stream, err := r.js.Stream(ctx, bucket.StreamName)
 	switch {
 	case err == nil:
-		present := stream.CachedInfo().Config
-		inService = present.Metadata[bucket.RestoreKey] == ""
-		r.config.Replicas = present.Replicas
-		c := unmarked(present)
-		c.Metadata[bucket.IDKey] = r.backup.Store
-		if bucket.CheckSettings(c) == nil { // it may have settings of an operator, such as placement
+		present := stream.CachedInfo()
+		if err := r.checkPresent(ctx, present); err != nil {
+			return err
+		}
+		r.config.Replicas, r.last = present.Config.Replicas, max(r.last, present.State.LastSeq)
+		if c := r.complemented(present.Config); bucket.CheckSettings(c) == nil { // it may have settings of an operator, such as placement
 			r.config = c
 		}
 	case !errors.Is(err, jetstream.ErrStreamNotFound):
-		return false, err
+		return err
 	}
 	if r.options.Replicas > 0 {
 		r.config.Replicas = r.options.Replicas
 	}
-	return inService, nil
+	return nil
 }
 
-// checkEmpty returns ErrNotEmpty if the bucket has an entry that a backup would contain,
-// and Options.Replace is false. A stream that an earlier Restore left incomplete counts
-// as empty.
-func (r *restore) checkEmpty(ctx context.Context) error {
-	if r.options.Replace {
+// checkPresent returns ErrInUse if a peer uses the present stream, and ErrNotEmpty if it has an entry that a backup
+// would contain, and Options.Replace is false. A stream that an earlier Restore left incomplete counts as empty.
+func (r *restore) checkPresent(ctx context.Context, stream *jetstream.StreamInfo) error {
+	if err := r.checkClock(stream.TimeStamp); err != nil {
+		return err
+	}
+	if !bucket.IsComplete(stream.Config) || stream.State.Msgs == 0 {
 		return nil
 	}
-	present, err := Dump(ctx, r.nc)
-	switch {
-	case errors.Is(err, ErrNoBucket), errors.Is(err, bucket.ErrRestoring):
-		return nil
-	case err != nil:
+	if err := bucket.CheckSettings(stream.Config); err != nil && !r.options.Replace {
 		return err
-	case len(present.Entries) > 0:
+	}
+	present, err := (&dump{js: r.js, stream: stream}).read(ctx)
+	if err != nil {
+		return err
+	}
+	for key, ends := range present.presences {
+		if left := ends.Sub(stream.TimeStamp); left > 0 && !r.options.Unused {
+			return fmt.Errorf("%w; its presence %.10s… lasts for %s", ErrInUse, key, left.Round(time.Second))
+		}
+	}
+	if len(present.Entries) > 0 && !r.options.Replace {
 		return fmt.Errorf("%w: it has %d entries", ErrNotEmpty, len(present.Entries))
 	}
 	return nil
 }
 
 func (r *restore) deleteOld(ctx context.Context) error {
-	stream, err := r.js.Stream(ctx, bucket.StreamName)
+	err := r.js.DeleteStream(ctx, bucket.StreamName)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil
+	}
+	return err
+}
+
+// createNew creates the new stream, which is not complete.
+//
+// Its first revision must be above all earlier ones, which a peer may still expect. The known ones are at most r.last.
+// Those since the backup may be unknown, but they are below the microseconds since 1970. It republishes on subjects of
+// its own: no peer that still lives on the old stream is fed what the restore writes.
+func (r *restore) createNew(ctx context.Context) error {
+	c := r.config
+	c.FirstSeq = max(uint64(time.Now().UnixMicro()), r.last+1)
+	c.RePublish = bucket.NewFeed()
+	c.Metadata = maps.Clone(c.Metadata)
+	delete(c.Metadata, bucket.FormatKey)
+	delete(c.Metadata, bucket.IDKey)
+	stream, err := r.createStream(ctx, c)
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return ErrInterfered
 	}
 	if err != nil {
 		return err
 	}
-	r.last = max(r.last, stream.CachedInfo().State.LastSeq)
-	if err := r.flush(ctx); err != nil {
-		return err
-	}
-	r.mark.harmless = false
-	if err := r.js.DeleteStream(ctx, bucket.StreamName); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return err
-	}
-	return nil
-}
-
-// createNew creates the new stream. If there was none, a peer that looked for the mark
-// before it was set may have created an empty one, which createNew deletes.
-func (r *restore) createNew(ctx context.Context) error {
-	r.mark.harmless = false
-	for {
-		stream, err := r.createStream(ctx, r.marked(r.config))
-		if err == nil {
-			r.now, r.at = stream.CachedInfo().TimeStamp, time.Now()
-			return r.checkClock(r.now)
-		}
-		if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) || ctx.Err() != nil {
-			return err
-		}
-		if err := r.deleteOld(ctx); err != nil {
-			return err
-		}
-	}
+	info := stream.CachedInfo()
+	r.config, r.last = info.Config, c.FirstSeq-1
+	r.now, r.at = info.TimeStamp, time.Now()
+	return r.checkClock(r.now)
 }
 
 // checkClock returns ErrClock if a server's clock is behind the time of the backup.
@@ -202,46 +195,28 @@ func (r *restore) createStream(ctx context.Context, config jetstream.StreamConfi
 	return nil, err
 }
 
-// unmarked returns the configuration without the mark of a restore, for entries of this format.
-func unmarked(c jetstream.StreamConfig) jetstream.StreamConfig {
+// complemented returns a configuration with the format of this kvslots, and the id of the backup's bucket.
+func (r *restore) complemented(c jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Metadata = maps.Clone(c.Metadata)
 	if c.Metadata == nil {
 		c.Metadata = map[string]string{}
 	}
-	delete(c.Metadata, bucket.RestoreKey)
-	c.Metadata[bucket.FormatKey] = strconv.Itoa(entry.Format)
-	return c
-}
-
-// marked returns the configuration with the mark of this restore.
-//
-// The stream's first revision must be above all earlier ones, which a peer may still expect.
-// The known ones are at most r.last. Those since the backup may be unknown, but they are below
-// the microseconds since 1970.
-//
-// The stream republishes on subjects of its own: no peer that still lives on the old stream
-// is fed what the restore writes.
-func (r *restore) marked(c jetstream.StreamConfig) jetstream.StreamConfig {
-	c.Metadata = maps.Clone(c.Metadata)
-	c.Metadata[bucket.RestoreKey] = r.id
-	c.FirstSeq = max(uint64(time.Now().UnixMicro()), r.last+1)
-	c.RePublish = bucket.NewFeed()
+	c.Metadata[bucket.FormatKey], c.Metadata[bucket.IDKey] = strconv.Itoa(entry.Format), r.backup.Store
 	return c
 }
 
 // write writes the plan, and waits until the server has acknowledged all of it. The leases
 // come last, so that little of their time passes before peers see them.
 //
-// The writes have no expected revision, because a running peer that has not yet noticed
-// the deletion of its stream may have written a claim for a slot that the plan lends. That
-// peer withdraws its claim when it rebuilds its view.
+// Each write expects that the stream's last one is its own: so another restore, and a peer that has not noticed the
+// deletion of its stream, make this one fail.
 func (r *restore) write(ctx context.Context) error {
 	p := newPlan(r.backup, r.now)
 	js, err := jetstream.New(r.nc, jetstream.WithPublishAsyncTimeout(ackTimeout))
 	if err != nil {
 		return err
 	}
-	w := writes{ctx: ctx, js: js}
+	w := writes{ctx: ctx, js: js, last: r.last}
 	for i := range p.untimed {
 		if err := w.put(&p.untimed[i]); err != nil {
 			return err
@@ -260,7 +235,7 @@ func (r *restore) write(ctx context.Context) error {
 	if err := w.settle(0); err != nil {
 		return err
 	}
-	r.restored = p.Summary
+	r.restored, r.last = p.Summary, w.last
 	return nil
 }
 
@@ -278,6 +253,7 @@ const ackTimeout = 30 * time.Second
 type writes struct {
 	ctx     context.Context
 	js      jetstream.JetStream
+	last    uint64 // the revision of the latest one
 	pending []jetstream.PubAckFuture
 }
 
@@ -286,10 +262,11 @@ func (w *writes) put(m *entry.Message) error {
 	if err := w.settle(maxPending - 1); err != nil {
 		return err
 	}
-	ack, err := w.js.PublishMsgAsync(message(m))
+	ack, err := w.js.PublishMsgAsync(message(m), jetstream.WithExpectLastSequence(w.last))
 	if err != nil {
 		return err
 	}
+	w.last++
 	w.pending = append(w.pending, ack)
 	return nil
 }
@@ -299,6 +276,9 @@ func (w *writes) settle(most int) error {
 		select {
 		case <-w.pending[0].Ok():
 		case err := <-w.pending[0].Err():
+			if refused, ok := errors.AsType[*jetstream.APIError](err); ok && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+				return ErrInterfered
+			}
 			return err
 		case <-w.ctx.Done():
 			return context.Cause(w.ctx)
@@ -308,6 +288,7 @@ func (w *writes) settle(most int) error {
 	return nil
 }
 
+// complete puts the stream into service, when it has all entries.
 func (r *restore) complete(ctx context.Context) error {
 	if err := r.flush(ctx); err != nil {
 		return err
@@ -316,15 +297,13 @@ func (r *restore) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := stream.CachedInfo().Config
-	if c.Metadata[bucket.RestoreKey] != r.id {
-		return errors.New("another restore has replaced the bucket meanwhile")
+	if info := stream.CachedInfo(); info.State.LastSeq != r.last || info.Config.RePublish.Destination != r.config.RePublish.Destination {
+		return ErrInterfered
 	}
-	if _, err = r.js.UpdateStream(ctx, unmarked(c)); err == nil {
-		err = r.flush(ctx)
+	if _, err := r.js.UpdateStream(ctx, r.complemented(r.config)); err != nil {
+		return err
 	}
-	r.mark.harmless = err == nil
-	return err
+	return r.flush(ctx)
 }
 
 func (r *restore) flush(ctx context.Context) error {

@@ -13,9 +13,18 @@ import (
 // is written when the stream is created, and never changed: see entry.Format.
 const FormatKey = "kvslots-format"
 
+// IsComplete reports whether a bucket has what it was created with: a restore writes the format and the id when it has
+// written all else.
+func IsComplete(c jetstream.StreamConfig) bool {
+	return c.Metadata[FormatKey] != "" || c.Metadata[IDKey] != ""
+}
+
 // checkFormat returns ErrWrongBucket unless the stream has the format of this kvslots. No
 // program reads the bucket of another one: a backup carries its contents over.
 func checkFormat(c jetstream.StreamConfig) error {
+	if !IsComplete(c) {
+		return fmt.Errorf("%w: a restore of it was interrupted: repeat kvslots restore", ErrWrongBucket)
+	}
 	found := c.Metadata[FormatKey]
 	number, err := strconv.Atoi(found)
 	switch {

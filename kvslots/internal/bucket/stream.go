@@ -1,7 +1,6 @@
 package bucket
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -69,9 +68,7 @@ func findOrCreate(ctx context.Context, js jetstream.JetStream, replicas int, lim
 	defer cancel()
 	stream, err := js.Stream(ctx, StreamName)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if err = mayCreate(ctx, js); err == nil {
-			stream, err = js.CreateStream(ctx, StreamConfig(replicas))
-		}
+		stream, err = js.CreateStream(ctx, StreamConfig(replicas))
 	}
 	if err != nil {
 		return nil, err
@@ -134,12 +131,8 @@ func StreamConfig(replicas int) jetstream.StreamConfig {
 	}
 }
 
-// CheckSettings returns ErrRestoring, or ErrWrongBucket with the format or each wrong setting,
-// or nil.
+// CheckSettings returns ErrWrongBucket, with the format or each wrong setting, or nil.
 func CheckSettings(c jetstream.StreamConfig) error {
-	if c.Metadata[RestoreKey] != "" {
-		return ErrRestoring
-	}
 	if err := checkFormat(c); err != nil {
 		return err
 	}
@@ -186,7 +179,7 @@ func wrongSettings(c jetstream.StreamConfig) (wrong Wrong) {
 const missingTime = 3 * time.Second
 
 // streamInfo returns the stream's state, if its leader tells it within limit. If the stream has
-// been missing for missingTime, and no restore has deleted it, streamInfo creates an empty one.
+// been missing for missingTime, streamInfo creates an empty one.
 func (b *Bucket) streamInfo(ctx context.Context, limit time.Duration) (*jetstream.StreamInfo, error) {
 	asked, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -204,7 +197,7 @@ func (b *Bucket) streamInfo(ctx context.Context, limit time.Duration) (*jetstrea
 		b.missingSince = b.now()
 	}
 	if b.now().Sub(b.missingSince) < missingTime {
-		return nil, cmp.Or(mayCreate(ctx, b.js), err)
+		return nil, err
 	}
 	stream, err := openStream(ctx, b.js, b.replicas)
 	if err != nil {
@@ -213,7 +206,7 @@ func (b *Bucket) streamInfo(ctx context.Context, limit time.Duration) (*jetstrea
 	b.stream, b.missingSince = stream, 0
 	info = stream.CachedInfo()
 	b.id.Store(new(info.Config.Metadata[IDKey]))
-	if info.State.Msgs == 0 { // otherwise another peer or a restore may have created it
+	if info.State.Msgs == 0 { // otherwise another peer may have created it
 		b.log.Warn("an operator or a program has deleted the bucket, or NATS has lost it; its pools and leases are lost, " +
 			"and an empty bucket was created; to get the pools back from a backup: kvslots restore")
 	}

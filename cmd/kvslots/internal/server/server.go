@@ -108,7 +108,7 @@ func (s *server) run(stop, hurry context.Context) (err error) {
 
 // lend opens the store on the backend, and serves its pools until stop ends.
 func (s *server) lend(stop, hurry context.Context) (err error) {
-	if err := s.awaitStore(stop); err != nil {
+	if err := s.openStore(stop); err != nil {
 		return err
 	}
 	if err := s.waiting.stop(); err != nil {

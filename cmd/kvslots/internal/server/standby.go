@@ -11,11 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
-// startRetry is the pause between attempts to reach an external NATS server, and to open a
-// bucket that is being restored.
+// startRetry is the pause between attempts to reach an external NATS server.
 const startRetry = 250 * time.Millisecond
 
 // natsAbsent returns a reason if no NATS server has answered. A server that refuses the
@@ -24,13 +22,6 @@ func natsAbsent(err error) (reason string) {
 	var failed *net.OpError // a DNSError is wrapped in one
 	if errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &failed) {
 		return "NATS does not answer yet"
-	}
-	return ""
-}
-
-func beingRestored(err error) (reason string) {
-	if errors.Is(err, natsstore.ErrRestoring) {
-		return natsstore.ErrRestoring.Error()
 	}
 	return ""
 }

@@ -18,19 +18,16 @@ const (
 	tombstoneSize = 512
 )
 
-// awaitStore opens the store. While the bucket is being restored, it waits.
-func (s *server) awaitStore(ctx context.Context) error {
-	return s.waiting.await(ctx, "the restore of the bucket", beingRestored, func() (err error) {
-		ctx, cancel := context.WithTimeout(ctx, openTimeout)
-		defer cancel()
-		if s.store, err = natsstore.Open(ctx, s.nats.nc, s.storeConfig()); err != nil {
-			return err
-		}
-		if err = s.checkReplicas(ctx); err != nil {
-			_ = closing(s.store.Close)
-		}
+func (s *server) openStore(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	if s.store, err = natsstore.Open(ctx, s.nats.nc, s.storeConfig()); err != nil {
 		return err
-	})
+	}
+	if err = s.checkReplicas(ctx); err != nil {
+		_ = closing(s.store.Close)
+	}
+	return err
 }
 
 func (s *server) storeConfig() kvslots.Config {

@@ -27,6 +27,9 @@ func (s *Service) perform(r *request) {
 		s.refuse(r, wire.ErrBusy)
 		return
 	}
+	if r.isUnheard(call) {
+		return
+	}
 	r.line = r.lineOf(call)
 	ctx, waiting := s.requests.begin(s.ctx, name, r.line, r.reply)
 	defer waiting.end()

@@ -3,8 +3,10 @@ package natsapi
 import (
 	"iter"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi/internal/delivery"
@@ -25,6 +27,38 @@ type Listener interface {
 	// ClientsReply reports whether clients may publish to the reply subject of what they
 	// receive, and may receive what is sent to others.
 	ClientsReply() bool
+}
+
+// clients iterates over those for which the request's place may count: the connections that hear the answer, or the inbox
+// that it names where that is not known. A client can name another one's inbox, but its answers are heard only at a subject
+// that the other one has drawn. So a request that waits for an answer that nobody hears has no client, and what only changes
+// something counts for nobody.
+func (r *request) clients() iter.Seq[string] {
+	s, inbox := r.service, delivery.ClientOf(r.reply)
+	return func(yield func(string) bool) {
+		switch {
+		case s.addresses == nil || r.reply == "":
+			yield(inbox)
+		case s.addresses.listener.Listened(r.reply):
+			hearing := s.addresses.known(r.reply)
+			if len(hearing) == 0 {
+				yield(inbox)
+			}
+			for _, connection := range hearing {
+				if !yield("connection " + strconv.FormatUint(connection, 10)) {
+					return
+				}
+			}
+		case !r.op.Waits():
+			yield(delivery.ClientOf(""))
+		}
+	}
+}
+
+// isUnheard reports whether nobody hears the answer to a request that waits, at a server that only a round trip can ask: once
+// half of what its client may have open, or of all, is open.
+func (r *request) isUnheard(call *ops.Call) bool {
+	return r.service.addresses == nil && call.Cancels() && r.reply != "" && r.place.isCrowded() && !r.service.sender.Listens(r.reply)
 }
 
 // Origins iterates over the addresses of the connections that receive the answer, or over the
@@ -63,6 +97,7 @@ type addresses struct {
 
 	looking sync.Mutex
 	last    atomic.Pointer[matcher] // what the last look has found
+	rested  atomic.Int64            // Unix nanoseconds from which known may look again
 }
 
 type matcher = func(subject string) (connections []uint64)
@@ -87,6 +122,18 @@ func (a *addresses) lastOf(reply string) []uint64 {
 		return (*last)(reply)
 	}
 	return nil
+}
+
+// known returns the connections that are subscribed to a reply subject. It looks anew for one that the last look has not
+// found, unless it has looked for a tenth of the time: then it returns none.
+func (a *addresses) known(reply string) []uint64 {
+	hearing := a.lastOf(reply)
+	if began := time.Now(); len(hearing) == 0 && began.UnixNano() >= a.rested.Load() {
+		hearing = a.nextOf(reply)
+		ended := time.Now()
+		a.rested.Store(ended.Add(9 * ended.Sub(began)).UnixNano())
+	}
+	return hearing
 }
 
 // nextOf blocks until a look at the subscriptions that has begun after the call.

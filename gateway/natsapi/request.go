@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/gateway/natsapi/internal/delivery"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -42,8 +41,12 @@ func (s *Service) newRequest(m *nats.Msg) *request {
 
 // enter gives the request a place in a room, and reports whether there is one for its client.
 func (r *request) enter(room *room) bool {
-	r.place = room.enter(delivery.ClientOf(r.reply))
-	return r.place != nil
+	for client := range r.clients() {
+		if r.place = room.enter(client); r.place != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // aim counts the request for the pool or the lock that its call may wait for. It returns

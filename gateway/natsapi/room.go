@@ -48,6 +48,9 @@ func (p *place) aim(target string) bool {
 	return true
 }
 
+// isCrowded reports whether more than half of what the client, or all, may have open is open.
+func (p *place) isCrowded() bool { return p.room.clients.IsCrowded(p.client) }
+
 func (p *place) leave() {
 	p.room.clients.Leave(p.client)
 	if p.target != "" {

@@ -80,6 +80,13 @@ func (l *Limiter[Client]) LeaveIP(client Client) {
 	}
 }
 
+// IsCrowded reports whether more than half of a limit is open: of all, or of a client.
+func (l *Limiter[Client]) IsCrowded(client Client) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.limits.Total > 0 && 2*l.open > l.limits.Total || l.isCounted(client) && 2*l.of[client] > l.limits.PerIP
+}
+
 func (l *Limiter[Client]) Open() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

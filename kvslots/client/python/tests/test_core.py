@@ -181,6 +181,18 @@ class Taking(unittest.TestCase):
                 self.assertTrue(least <= world.time - 1000 <= most, world.time)
                 self.assertEqual(len(world.keys()), 1)
 
+    def test_a_last_repetition_without_time_does_not_hide_why_no_gateway_answers(self) -> None:
+        world = World()
+        for wait in (0, 0.5):
+            begun = world.time
+
+            def lose(send: Send) -> Response:
+                raise kvslots.UnreachableError("refused" if world.time < begun + wait + 2 else "no answer in time")
+
+            world.last = lose
+            with self.assertRaisesRegex(kvslots.UnreachableError, "refused"):
+                world.run(world.claim(wait=wait).take())
+
     def test_a_silent_gateway_ends_no_call_late(self) -> None:
         for wait, most in ((0, 3), (1, 4), (20, 23), (None, 60), (3600, 60)):
             for urls in ((A,), (A, B), (A, B, "http://c:1")):

@@ -30,6 +30,7 @@ PATIENCE = 60.0  # how long a wait goes on although no gateway answers
 RELEASE_TIMEOUT = 10.0
 RENEW_AT = 1 / 3  # of the ttl
 LAST_TRY = 0.1  # the least time for a last repetition
+TOO_SHORT = 0.5  # for a repetition to say why no gateway answers
 ASK_EVERY = 4.0  # whether the lease has been ended, so that its holder knows within 5
 LONGEST_NAP = 1.0  # of keep, so that the end of a machine's suspension is noticed
 
@@ -104,6 +105,7 @@ class Claim:
         heard = self._now()  # when a gateway has answered
         until, pauses = heard + self._wait, Pauses()
         end, again_until = until + GRACE, math.inf
+        failed: KvslotsError | None = None
         while True:
             sent = self._now()
             # The wait is divided among the gateways: each is asked in time, although one before it is silent.
@@ -119,8 +121,7 @@ class Claim:
                     log.warning("a lease was granted for %g seconds instead of %d", self._granted, self._ttl)
                 return
             except NoSlotError as error:
-                failed: KvslotsError = error
-                limit, heard = until, self._now()
+                failed, limit, heard = error, until, self._now()
                 if heard >= until and not asked:
                     raise
                 # The gateway keeps the place in line for a repetition. One without a wait leaves the line.
@@ -132,7 +133,9 @@ class Claim:
                     self._restart()
                     heard = self._now()
                 again_until = min(again_until, self._now() + RETRY_FOR, end)
-                failed, limit = error, min(max(until, again_until), heard + PATIENCE)
+                limit = min(max(until, again_until), heard + PATIENCE)
+                if within - sent > TOO_SHORT or not isinstance(failed, UnreachableError):
+                    failed = error  # otherwise the last one says more
             except KvslotsError as error:
                 failed, limit, heard = error, until, self._now()
             left = min(limit, within - LAST_TRY) - self._now()

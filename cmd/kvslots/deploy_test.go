@@ -47,12 +47,14 @@ func TestDeployedProcesses(t *testing.T) {
 	}
 }
 
-// loadServe loads settings of serve, with another file in place of a token's.
+// loadServe loads settings of serve, with another file in place of those with secrets.
 func loadServe(t *testing.T, args []string, env settings.Environment) *settings.Serve {
 	t.Helper()
-	if variable := settings.EnvName(settings.TokenFileFlag); env[variable] != "" {
-		env = maps.Clone(env)
-		env[variable] = writeFile(t, "token", secretToken)
+	env = maps.Clone(env)
+	for _, flag := range []string{settings.TokenFileFlag, "nats-creds"} {
+		if variable := settings.EnvName(flag); env[variable] != "" {
+			env[variable] = writeFile(t, flag, secretToken)
+		}
 	}
 	command := &cobra.Command{Use: "serve"}
 	s := settings.NewServe(command.Flags())

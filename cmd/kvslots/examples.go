@@ -10,8 +10,8 @@ import (
 var examples = map[string]string{
 	"serve": `kvslots serve --data-dir /var/lib/kvslots
 kvslots serve --http-addr :8080 --auth-token-file token
-kvslots serve --nats-url nats://a:4222,nats://b:4222,nats://c:4222 --replicas 3`,
-	"check-config":  `kvslots check-config --config /etc/kvslots.yaml`,
+kvslots serve --nats-url nats://a:4222,nats://b:4222,nats://c:4222 --replicas 3
+kvslots serve --config /etc/kvslots.yaml --check`,
 	"register":      `kvslots register @pool --count 5 --name "test accounts"`,
 	"inspect":       `kvslots inspect @pool`,
 	"watch":         "kvslots watch @pool\nkvslots watch --key nightly",

@@ -36,7 +36,7 @@ var exitStatuses = []struct {
 	{"69", "No gateway has answered, or one is overloaded or stopping.", takers},
 	{"75", "No slot or lock in time; nothing was run.", append(slices.Clone(takers), "acquire")},
 	{"77", "The gateway, or NATS, refuses the credentials.", takers},
-	{"78", "A file that a setting names cannot be read, or the servers are gateways of two stores; serve and check-config end with 1.", nil},
+	{"78", "A file that a setting names cannot be read, or the servers are gateways of two stores; serve ends with 1.", nil},
 	{"124", "The command was ended, because the lease was lost or about to end.", runners},
 	{"126, 127", "The command cannot be executed, or cannot be found; nothing was taken.", runners},
 	{"128 + n", "Signal n killed the command, or ended the wait.", takers},

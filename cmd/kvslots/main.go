@@ -104,7 +104,7 @@ func rootCommand(env settings.Environment) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(settings.FlagError)
 	root.AddCommand(
-		serveCommand(env), checkConfigCommand(env),
+		serveCommand(env),
 		registerCommand(env), inspectCommand(env), watchCommand(env), deleteCommand(env),
 		lsCommand(env), topCommand(env), holdersCommand(env), lineCommand(env),
 		evictCommand(env), outCommand(env), inCommand(env), pauseCommand(env), resumeCommand(env), resizeCommand(env),

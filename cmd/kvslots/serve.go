@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/server"
@@ -31,6 +33,10 @@ func serveCommand(env settings.Environment) *cobra.Command {
 			}
 			for _, name := range settings.WritableSecrets(command.Flags()) {
 				log.Warn("every user of this machine may write this file, which has a secret", "flag", name)
+			}
+			if s.Check {
+				_, err := fmt.Fprintln(command.OutOrStdout(), "the settings are valid")
+				return err
 			}
 			err = server.Run(command.Context(), server.Config{
 				Settings: s, Environment: env, Version: versionName(), Logger: log, Stderr: command.ErrOrStderr(),

@@ -31,11 +31,9 @@ func TestUnknownVariables(t *testing.T) {
 			if c.want != "" {
 				want = "kvslots: no flag has these environment variables, which are ignored: " + c.want + "\n"
 			}
-			for _, args := range [][]string{{"check-config"}, {"limit", "acquire", "k"}} {
-				_, _, stderr := call(t, c.env, args...)
-				if got, _, _ := strings.Cut(stderr, "kvslots: --jid"); got != want {
-					t.Errorf("%v: got %q, want %q", args, got, want)
-				}
+			_, _, stderr := call(t, c.env, "cosmo", "acquire", "k")
+			if got, _, _ := strings.Cut(stderr, "kvslots: --jid"); got != want {
+				t.Errorf("got %q, want %q", got, want)
 			}
 			p := startServe(t, c.env, "--data-dir", t.TempDir())
 			log := p.logs.String()
@@ -77,7 +75,7 @@ func TestErrorsNameWhatWasGiven(t *testing.T) {
 			"KVSLOTS_TLS_CERT: no such file or directory\nKVSLOTS_TLS_KEY: no such file or directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			args := append([]string{"check-config"}, c.args...)
+			args := append([]string{"serve", "--check"}, c.args...)
 			if c.file != "" {
 				args = append(args, "--config", writeFile(t, "kvslots.yaml", c.file))
 			}

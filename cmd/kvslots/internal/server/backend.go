@@ -46,9 +46,6 @@ func (s *server) openBackend(ctx context.Context) (b *backend, err error) {
 }
 
 func embedNATS(ctx context.Context, s *settings.Serve, log *slog.Logger) (*backend, error) {
-	if err := s.NATS.CheckFiles(); err != nil {
-		return nil, err
-	}
 	cfg := s.Embedded()
 	if cfg.Sync == natsembed.SyncInterval {
 		log.Warn("sync interval: a power cut may take the leases and returns of the last second; sync always keeps them")

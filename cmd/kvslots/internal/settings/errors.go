@@ -36,19 +36,6 @@ func (p *problems) when(wrong bool, format string, v ...any) {
 
 func (p problems) err() error { return errors.Join(p...) }
 
-// split returns the problems that an error of err consists of.
-func split(err error) (found problems) {
-	all, joined := err.(interface{ Unwrap() []error })
-	if !joined {
-		found.add(err)
-		return found
-	}
-	for _, each := range all.Unwrap() {
-		found = append(found, split(each)...)
-	}
-	return found
-}
-
 // WithoutPath returns the operating system's error without the name of the file. A
 // secret may have been given in place of the name.
 func WithoutPath(err error) error {

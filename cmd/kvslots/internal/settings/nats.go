@@ -112,7 +112,8 @@ func (n *NATS) CheckFiles() error {
 	read, err := readFiles(readFile,
 		fileOf{"nats-creds", n.creds}, fileOf{"nats-nkey", n.nkey},
 		fileOf{"nats-tls-ca", n.tlsCA}, fileOf{"nats-tls-cert", n.tlsCert}, fileOf{"nats-tls-key", n.tlsKey})
-	found := split(err)
+	var found problems
+	found.add(err)
 	_, err = parseKeyPair(read, "nats-tls-cert", "nats-tls-key")
 	found.add(err)
 	_, err = parseAuthorities(read, "nats-tls-ca")

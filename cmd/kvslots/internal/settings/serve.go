@@ -28,6 +28,7 @@ type Serve struct {
 	Waits                        gateway.Limits
 	Sessions                     gateway.SessionTimes
 	DrainWait                    time.Duration
+	Check                        bool
 	Replicas                     int // that the bucket must have; 0 without --replicas
 
 	// What is read of files, as it is in force.
@@ -123,5 +124,6 @@ func NewServe(flagSet *pflag.FlagSet) *Serve {
 	flags.row("log-format", Choice(&s.LogFormat, "auto", "auto", "json", "console"), "format of log lines: json, console for people, or auto: console on a terminal, json elsewhere")
 	flags.row("debug-addr", loopback(&s.DebugAddr), "serve profiles of this process at this loopback address, to every user of the machine")
 	flags.row(configFlag, plain(new(string), ""), "read settings from this file (YAML or JSON); its keys are the flags' names")
+	flags.row("check", toggle(&s.Check, false), "check the settings and the files that they name, and end: open no connection, and leave the data directory alone")
 	return s
 }

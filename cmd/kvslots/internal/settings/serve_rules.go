@@ -24,6 +24,7 @@ func (s *Serve) check(flags *pflag.FlagSet, stdin io.Reader) error {
 	}
 	found.when(s.token.path == "-" && s.readToken.path == "-", "--auth-token-file and --read-token-file cannot both be standard input")
 	found.add(s.loadAccess(flags, stdin))
+	found.add(s.NATS.CheckFiles())
 	if flags.Changed(replicasFlag) {
 		s.Replicas = s.store.Replicas
 	}

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
-	"io"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
@@ -31,23 +28,6 @@ func TestServeAllowsOrigins(t *testing.T) {
 		if got := header.Get("Access-Control-Allow-Origin"); code != http.StatusNoContent || got != want {
 			t.Errorf("%s: %d, allowed %q, want %q", origin, code, got, want)
 		}
-	}
-}
-
-func TestServeOnAPort(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	lines, code := newLogs(), make(chan int, 1)
-	go func() {
-		code <- run(ctx, []string{"serve", "--http-port", "0", "--data-dir", t.TempDir()}, strings.NewReader(""), io.Discard, lines, noEnv)
-	}()
-	addr := lines.waitFor(t, "listening")["http"].(string)
-	if !strings.HasPrefix(addr, "127.0.0.1:") || addr == "127.0.0.1:0" || addr == "127.0.0.1:8080" {
-		t.Errorf("listens on %s", addr)
-	}
-	cancel()
-	if got := <-code; got != exitDone {
-		t.Errorf("exit code %d:\n%s", got, lines)
 	}
 }
 

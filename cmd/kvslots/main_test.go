@@ -115,8 +115,6 @@ func TestRun(t *testing.T) {
 		{"negative duration", []string{"serve", "--drain-wait", "-3"}, 2, "", `"--drain-wait" flag: must be a duration such as "30s" or "1h", or a number of seconds, between 0s and 1h`},
 		{"replicas out of range", []string{"serve", "--replicas", "6"}, 2, "", "must be an integer between 1 and 5"},
 		{"address without port", []string{"serve", "--http-addr", "localhost"}, 2, "", "must be host:port"},
-		{"port out of range", []string{"serve", "--http-port", "65536"}, 2, "", `"--http-port" flag: must be a port between 0 and 65535`},
-		{"port and address", []string{"serve", "--http-port", "0", "--http-addr", ":0"}, 2, "", "--http-addr and --http-port exclude each other"},
 		{"negative rate", []string{"serve", "--http-rate-limit", "-1"}, 2, "", `"--http-rate-limit" flag: must be 0, or a number between 0.001 and 1000000`},
 		{"burst without a rate", []string{"serve", "--http-rate-burst", "5"}, 2, "", "--http-rate-burst needs --http-rate-limit"},
 		{"no origin", []string{"serve", "--http-cors-allowed-origins", "https://a,b"}, 2, "", `"--http-cors-allowed-origins" flag: "b" must be an origin`},

@@ -42,17 +42,6 @@ func isPort(text string) bool {
 	return err == nil
 }
 
-// port is a flag that takes a port of 127.0.0.1 and sets an address. It shows no default,
-// which the flag of the address shows.
-func port(address *string) value[string] {
-	return value[string]{address, "port", func(text string) (string, error) {
-		if !isPort(text) {
-			return "", fmt.Errorf("must be a port between 0 and 65535")
-		}
-		return net.JoinHostPort("127.0.0.1", text), nil
-	}, func(string) string { return "" }}
-}
-
 // isURL reports whether text is a URL of one of the schemes, with a port to connect to or without a port.
 func isURL(text string, schemes ...string) bool {
 	parsed, err := url.Parse(text)

@@ -63,7 +63,6 @@ func NewServe(flagSet *pflag.FlagSet) *Serve {
 	listener := needs("", natsAddrFlag)
 	external := needs(": at --nats-addr clients may subscribe below _INBOX only", natsURLFlag)
 	flags.row("http-addr", address(&s.HTTPAddr, "127.0.0.1:8080"), "listen for HTTP on this address; port 0 picks a free one")
-	flags.row("http-port", port(&s.HTTPAddr), "listen for HTTP on this port of 127.0.0.1, instead of --http-addr")
 	s.tls.addFlags(flags, "file with the certificate of the HTTP listener and of --tcp-addr, which then accept TLS only; read again when it changes")
 	flags.row("tls-client-ca", plain(&s.clientCA, ""), "file with certificate authorities, one of which must have issued the certificate of each client over HTTP and at --tcp-addr", needs(" and --tls-key", "tls-cert"))
 	s.token.addFlags(flags, tokenFlag, "bearer token that HTTP requests must have, and the first request of a connection at --tcp-addr", "file with the bearer token")

@@ -67,7 +67,6 @@ func sourceOf(flag *pflag.Flag) string {
 // alternatives are pairs that exclude each other. The source with the higher precedence decides
 // for one of a pair.
 var alternatives = [][2]string{
-	{"http-addr", "http-port"},
 	{tokenFlag, TokenFileFlag},
 	{readTokenFlag, readTokenFlag + fileSuffix},
 	{serverFlag, natsURLFlag},

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // load loads settings as serve does.
@@ -57,35 +58,34 @@ func TestPrecedence(t *testing.T) {
 // A source that sets one flag of a pair overrides lower sources that set the other.
 func TestAlternatives(t *testing.T) {
 	file := func(content string) []string { return []string{"--config", writeFile(t, "kvslots.yaml", content)} }
+	token := writeFile(t, "token", "file's")
 	for _, c := range []struct {
 		name string
 		args []string
 		env  map[string]string
-		addr string // "" means an error
+		want string // the token; "" means an error
 	}{
-		{"neither", nil, nil, "127.0.0.1:8080"},
-		{"port", []string{"--http-port", "1"}, nil, "127.0.0.1:1"},
-		{"port in the environment", nil, map[string]string{"KVSLOTS_HTTP_PORT": "2"}, "127.0.0.1:2"},
-		{"port in the file", file("http-port: 3\n"), nil, "127.0.0.1:3"},
-		{"flag before environment", []string{"--http-port", "1"}, map[string]string{"KVSLOTS_HTTP_ADDR": ":2"}, "127.0.0.1:1"},
-		{"the other way round", []string{"--http-addr", "localhost:1"}, map[string]string{"KVSLOTS_HTTP_PORT": "2"}, "localhost:1"},
-		{"flag before file", append(file("http-addr: :3\n"), "--http-port", "1"), nil, "127.0.0.1:1"},
-		{"environment before file", file("http-addr: :3\n"), map[string]string{"KVSLOTS_HTTP_PORT": "2"}, "127.0.0.1:2"},
-		{"two flags", []string{"--http-port", "1", "--http-addr", ":1"}, nil, ""},
-		{"two variables", nil, map[string]string{"KVSLOTS_HTTP_PORT": "1", "KVSLOTS_HTTP_ADDR": ":1"}, ""},
-		{"two keys", file("http-addr: :3\nhttp-port: 3\n"), nil, ""},
-		{"two keys that do not matter", append(file("http-addr: :3\nhttp-port: 3\n"), "--http-port", "1"), nil, "127.0.0.1:1"},
+		{"a flag", []string{"--auth-token", "a"}, nil, "a"},
+		{"a variable", nil, map[string]string{"KVSLOTS_AUTH_TOKEN_FILE": token}, "file's"},
+		{"flag before environment", []string{"--auth-token-file", token}, map[string]string{"KVSLOTS_AUTH_TOKEN": "b"}, "file's"},
+		{"the other way round", []string{"--auth-token", "a"}, map[string]string{"KVSLOTS_AUTH_TOKEN_FILE": token}, "a"},
+		{"flag before file", append(file("auth-token: c\n"), "--auth-token-file", token), nil, "file's"},
+		{"environment before file", file("auth-token: c\n"), map[string]string{"KVSLOTS_AUTH_TOKEN_FILE": token}, "file's"},
+		{"two flags", []string{"--auth-token", "a", "--auth-token-file", token}, nil, ""},
+		{"two variables", nil, map[string]string{"KVSLOTS_AUTH_TOKEN": "b", "KVSLOTS_AUTH_TOKEN_FILE": token}, ""},
+		{"two keys", file("auth-token: c\nauth-token-file: f\n"), nil, ""},
+		{"two keys that do not matter", append(file("auth-token: c\nauth-token-file: f\n"), "--auth-token", "a"), nil, "a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := load(t, c.args, c.env)
-			if c.addr != "" {
-				if err != nil || s.HTTPAddr != c.addr {
-					t.Errorf("got %s, %v, want %s", s.HTTPAddr, err, c.addr)
+			if c.want != "" {
+				if err != nil || s.Tokens.Access("Bearer "+c.want) != wire.AccessFull {
+					t.Errorf("the token is not %s, %v", c.want, err)
 				}
 				return
 			}
 			_, usage := errors.AsType[UsageError](err)
-			if !usage || !strings.HasSuffix(err.Error(), "--http-addr and --http-port exclude each other") {
+			if !usage || !strings.HasSuffix(err.Error(), "--auth-token and --auth-token-file exclude each other") {
 				t.Errorf("got %v", err)
 			}
 		})

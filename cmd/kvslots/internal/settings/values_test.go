@@ -91,18 +91,6 @@ func TestSize(t *testing.T) {
 	}
 }
 
-func TestPort(t *testing.T) {
-	for text, want := range map[string]string{
-		"0": "127.0.0.1:0", "8080": "127.0.0.1:8080", "65535": "127.0.0.1:65535",
-		"65536": "", "-1": "", "": "", "http": "", "+1": "", ":80": "",
-	} {
-		got := ""
-		if err := port(&got).Set(text); got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
-		}
-	}
-}
-
 func TestOrigins(t *testing.T) {
 	for text, ok := range map[string]bool{
 		"":                          true,

@@ -8,7 +8,7 @@ import (
 )
 
 // A variable that looks like a setting of kvslots, and is none, is named in one warning. Other
-// commands' settings, what run and borrow set, and the links of Kubernetes are no mistakes.
+// commands' settings, and what run and borrow set, are no mistakes.
 func TestUnknownVariables(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -16,15 +16,11 @@ func TestUnknownVariables(t *testing.T) {
 		want string // the warning's variables
 	}{
 		{"misspelled", settings.Environment{"KVSLOTS_HTTP_ADR": "hunter2", "KVSLOTS_MAXTTL": "1h"}, "KVSLOTS_HTTP_ADR, KVSLOTS_MAXTTL"},
-		{"a port of nothing", settings.Environment{"KVSLOTS_HTP_PORT": "80"}, "KVSLOTS_HTP_PORT"},
 		{"of other commands", settings.Environment{"KVSLOTS_TTL": "1m", "KVSLOTS_MAX_TTL": "1h", "KVSLOTS_TIMEOUT": "1s", "KVSLOTS_BUCKET": "b"}, ""},
 		{"of a lease", settings.Environment{"KVSLOTS_POOL": pool, "KVSLOTS_LEASE": "l", "KVSLOTS_POSITION": "0", "KVSLOTS_FENCE": "1", "KVSLOTS_EXPIRES_IN": "9", "KVSLOTS_SLOT": "mail/0"}, ""},
 		{"of tests", settings.Environment{asProgram: "1", "KVSLOTS_SOAK": "1"}, ""},
 		{"empty", settings.Environment{"KVSLOTS_HTTP_ADR": ""}, ""},
-		{"links", settings.Environment{
-			"KVSLOTS_SERVICE_HOST": "10.0.0.1", "KVSLOTS_SERVICE_PORT_HTTP": "8080", "KVSLOTS_PORT": "tcp://10.0.0.1:8080",
-			"KVSLOTS_PORT_8080_TCP": "tcp://10.0.0.1:8080", "KVSLOTS_PORT_8080_TCP_ADDR": "10.0.0.1",
-		}, ""},
+		{"a link of Kubernetes", settings.Environment{"KVSLOTS_PORT": "tcp://10.0.0.1:8080"}, "KVSLOTS_PORT"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := ""

@@ -61,10 +61,6 @@ func applyEnvironment(flags *pflag.FlagSet, env Environment) error {
 // compose files, and of tests.
 var notSettings = regexp.MustCompile(`^KVSLOTS_(POOL|LEASES?|SLOT|POSITIONS?|FENCES?|EXPIRES_IN|IMAGE|SOAK|TEST_.*)$`)
 
-// serviceLink matches what Kubernetes sets for a service whose name begins with "kvslots".
-// Its port is a setting's name, too: KVSLOTS_HTTP_PORT.
-var serviceLink = regexp.MustCompile(`_SERVICE_(HOST|PORT(_.+)?)$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?$`)
-
 // Unknown returns the variables, in order, that look like settings but belong to no flag of
 // any command of the program: they may be misspelled.
 func (e Environment) Unknown(program *cobra.Command) []string {
@@ -78,8 +74,7 @@ func (e Environment) Unknown(program *cobra.Command) []string {
 	}
 	visit(program)
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(e)), func(name string) bool {
-		link := serviceLink.MatchString(name) || strings.HasSuffix(name, "_PORT") && strings.Contains(e[name], "://")
-		return !isSetting(name) || e[name] == "" || known[name] || link
+		return !isSetting(name) || e[name] == "" || known[name]
 	})
 }
 

@@ -47,7 +47,7 @@ func TestServeSessions(t *testing.T) {
 // A session may have a share of the locks, and the clients of an address another one, over HTTP
 // and NATS together.
 func TestServeShares(t *testing.T) {
-	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--sync", "interval", "--nats-addr", "127.0.0.1:0", "--max-locks", "8", "--max-locks-per-session", "25%", "--max-locks-per-ip", "50%", "--max-sessions-per-ip", "3")
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--sync", "interval", "--nats-addr", "127.0.0.1:0", "--max-locks", "8", "--max-locks-per-session", "2", "--max-locks-per-ip", "4", "--max-sessions-per-ip", "3")
 	nc := connectNATS(t, p.natsURL(t))
 	create := func() (session string) {
 		t.Helper()

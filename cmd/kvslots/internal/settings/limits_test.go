@@ -1,10 +1,7 @@
 package settings
 
 import (
-	"math"
 	"testing"
-
-	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -24,6 +21,13 @@ func TestConnectionsByFiles(t *testing.T) {
 	if got := s.HTTP().MaxConnections; got != 7 {
 		t.Errorf("got %d connections, and not those of the flag", got)
 	}
+	if got := s.HTTP().MaxConnectionsPerIP; got != 3 {
+		t.Errorf("%d of 7 connections of each client by default", got)
+	}
+	s.http.MaxConnectionsPerIP = 9
+	if got := s.HTTP().MaxConnectionsPerIP; got != 9 {
+		t.Errorf("got %d of each client, and not those of the flag", got)
+	}
 }
 
 // A flood of NATS clients without credentials must leave files for HTTP and the store.
@@ -35,29 +39,5 @@ func TestNATSConnectionsByFiles(t *testing.T) {
 	s.embedded.MaxConnections = 5000
 	if got := s.Embedded().MaxConnections; got != 5000+ownConnections {
 		t.Errorf("got %d connections, and not those of the flag", got)
-	}
-}
-
-func TestShares(t *testing.T) {
-	var s share
-	flag := shareOf(&s, share{})
-	for _, c := range []struct {
-		text    string
-		of, got int
-	}{
-		{"0", 1024, 0}, {"7", 1024, 7}, {"7", 0, 7}, {"25%", 1024, 256}, {"100%", 3, 3}, {"1%", 3, 1}, {"50%", 0, 0},
-		{"2147483647", 5, math.MaxInt32}, {"100%", math.MaxInt32, math.MaxInt32},
-	} {
-		if err := flag.Set(c.text); err != nil || s.of(c.of) != c.got || flag.String() != c.text {
-			t.Errorf("%s of %d: %d, printed as %s; %v", c.text, c.of, s.of(c.of), flag, err)
-		}
-	}
-	for _, wrong := range []string{"", "%", "-1", "0%", "101%", "-5%", "1.5%", "25 %", "x", "2147483648"} {
-		if flag.Set(wrong) == nil {
-			t.Errorf("%q is accepted", wrong)
-		}
-	}
-	if d := NewServe(&pflag.FlagSet{}); d.Store().MaxLocksPerSession != 1024 || d.Store().MaxLocksPerOrigin != 16384 {
-		t.Errorf("%+v", d.Store())
 	}
 }

@@ -48,11 +48,6 @@ type Serve struct {
 	clientCA                  string
 	httpInsecure, tcpInsecure bool
 	forceRelease              bool
-
-	connectionsPerIP            share // of connections
-	natsConnectionsPerIP        share // of connections at --nats-addr
-	locksPerSession, locksPerIP share // of locks
-	poolsPerIP                  share // of pools
 }
 
 // NewServe declares a flag for each setting, in a table, and returns the settings. The names of
@@ -79,7 +74,7 @@ func NewServe(flagSet *pflag.FlagSet) *Serve {
 	flags.row("tcp-addr", address(&s.TCPAddr, ""), "listen for dflockd's TCP protocol on this address, with the token and the certificate of the HTTP listener")
 	flags.row("tcp-insecure", toggle(&s.tcpInsecure, false), "accept every client at --tcp-addr, including those on other machines", needs("", "tcp-addr"))
 	flags.row("max-connections", maximum(&s.http.MaxConnections, 0), "maximum of connections over HTTP and at --tcp-addr; 0 means what the limit of open files allows")
-	flags.row("max-connections-per-ip", shareOf(&s.connectionsPerIP, share{50, true}), "maximum of such connections of each client address, as a number or as a percentage of --max-connections; 0 means no limit")
+	flags.row("max-connections-per-ip", maximum(&s.http.MaxConnectionsPerIP, 0), "maximum of such connections of each client address; 0 means half of --max-connections")
 	flags.row("max-waiters-total", maximum(&s.Waits.Total, 100_000), "maximum of requests that wait at this gateway; 0 means no limit")
 	flags.row("max-waiters-per-pool", maximum(&s.store.MaxPoolWaiters, 0), "maximum of requests that wait for each pool; 0 means no limit")
 	flags.row("max-waiters-per-ip", maximum(&s.Waits.PerIP, 0), "maximum of requests of each client address that wait at this gateway; 0 means no limit")
@@ -91,7 +86,7 @@ func NewServe(flagSet *pflag.FlagSet) *Serve {
 	flags.row("nats-nkeys", texts(&s.embedded.Nkeys, "nkeys", anyText), "accept NATS clients at --nats-addr that hold one of these nkeys (comma-separated public keys)", embedded, listener)
 	flags.row("nats-insecure", toggle(&s.embedded.Insecure, false), "accept every NATS client at --nats-addr, including those on other machines", embedded, listener)
 	flags.row("nats-max-connections", Number(&s.embedded.MaxConnections, 0, 0, 1e6), "maximum of NATS clients at --nats-addr; 0 means 1024, or fewer if the limit of open files is low", embedded)
-	flags.row("nats-max-connections-per-ip", shareOf(&s.natsConnectionsPerIP, share{50, true}), "maximum of NATS clients at --nats-addr of each client address, as a number or as a percentage of --nats-max-connections; 0 means no limit", embedded)
+	flags.row("nats-max-connections-per-ip", maximum(&s.embedded.MaxConnectionsPerIP, 0), "maximum of NATS clients at --nats-addr of each client address; 0 means half of --nats-max-connections", embedded)
 	s.NATS.addFlags(flags, "", "use this NATS instead of embedding one (comma-separated URLs)", ", or of NATS clients at --nats-addr",
 		", or those that must have issued the certificates of clients at --nats-addr")
 	flags.row("nats-reply-prefixes", texts(&s.service.ReplyPrefixes, "subjects", natsapi.CheckReplyPrefix), "with --nats-url, also send answers to subjects below these, not only below _INBOX and _INBOX_… (comma-separated)", external)
@@ -104,11 +99,11 @@ func NewServe(flagSet *pflag.FlagSet) *Serve {
 	flags.row("http-session-idle-timeout", Seconds(&s.Sessions.IdleTimeout, wire.DefaultIdleTimeout, time.Second, kvslots.MaxSessionIdle/2), "how often clients must ping their sessions; a session ends after twice this time without a ping")
 	flags.row("max-session-idle", Seconds(&s.Sessions.MaxIdleTimeout, wire.DefaultMaxIdleTimeout, time.Second, kvslots.MaxSessionIdle/2), "longest idle timeout that a client may ask for its session")
 	flags.row("max-pools", maximum(&s.store.MaxPools, 0), "maximum of registered pools; 0 means no limit")
-	flags.row("max-pools-per-ip", shareOf(&s.poolsPerIP, share{}), "maximum of registered pools of each client address, as a number or as a percentage of --max-pools; 0 means no limit")
+	flags.row("max-pools-per-ip", maximum(&s.store.MaxPoolsPerOrigin, 0), "maximum of registered pools of each client address; 0 means no limit")
 	flags.row("pool-idle-ttl", Seconds(&s.store.PoolIdle, 0, 0, MaxDuration), "unregister pools that nothing has used for this long; 0 means never")
 	flags.row("max-locks", maximum(&s.store.MaxLocks, 0), "maximum of locks and semaphores in use; 0 means no limit")
-	flags.row("max-locks-per-session", shareOf(&s.locksPerSession, share{n: 1024}), "maximum of locks and semaphores that each session holds or waits for, as a number or as a percentage of --max-locks; 0 means no limit")
-	flags.row("max-locks-per-ip", shareOf(&s.locksPerIP, share{n: 16384}), "the same of each client address, for all its sessions and its calls of functions together, and those that it has paused; 0 means no limit")
+	flags.row("max-locks-per-session", maximum(&s.store.MaxLocksPerSession, 1024), "maximum of locks and semaphores that each session holds or waits for; 0 means no limit")
+	flags.row("max-locks-per-ip", maximum(&s.store.MaxLocksPerOrigin, 16384), "the same of each client address, for all its sessions and its calls of functions together, and those that it has paused; 0 means no limit")
 	flags.row("max-waiters", maximum(&s.store.MaxWaiters, 0), "maximum of requests that wait for each lock or semaphore; 0 means no limit")
 	flags.row("max-sessions", maximum(&s.store.MaxSessions, 0), "maximum of open sessions; 0 means no limit")
 	flags.row("max-sessions-per-ip", maximum(&s.store.MaxSessionsPerOrigin, 16384), "maximum of open sessions of each client address; 0 means no limit")

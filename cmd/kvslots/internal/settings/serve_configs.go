@@ -17,7 +17,7 @@ import (
 func (s *Serve) HTTP() gateway.Config {
 	c := s.http
 	c.MaxConnections = cmp.Or(c.MaxConnections, connectionsFor(openFilesLimit()))
-	c.MaxConnectionsPerIP = s.connectionsPerIP.of(c.MaxConnections)
+	c.MaxConnectionsPerIP = cmp.Or(c.MaxConnectionsPerIP, max(1, c.MaxConnections/2))
 	// On loopback every page in the browser of a user of this machine reaches the gateway.
 	if c.Hosts == nil && IsLoopback(s.HTTPAddr) && !s.controlsAccess() {
 		c.Hosts = []string{}
@@ -45,8 +45,6 @@ func (s *Serve) Forrst() forrst.Config {
 func (s *Serve) Store() kvslots.Config {
 	c := s.store
 	c.MaxPlaces, c.MaxPlacesPerOrigin = s.Waits.Total, s.Waits.PerIP
-	c.MaxPoolsPerOrigin = s.poolsPerIP.of(c.MaxPools)
-	c.MaxLocksPerSession, c.MaxLocksPerOrigin = s.locksPerSession.of(c.MaxLocks), s.locksPerIP.of(c.MaxLocks)
 	return c
 }
 
@@ -66,7 +64,7 @@ func (s *Serve) Embedded() natsembed.Config {
 	c.TLSCert, c.TLSKey, c.TLSCA = s.NATS.tlsCert, s.NATS.tlsKey, s.NATS.tlsCA
 	// Clients that are not authenticated yet are among them, and open a file each, too.
 	clients := cmp.Or(c.MaxConnections, min(natsembed.DefaultMaxConnections, connectionsFor(openFilesLimit())))
-	c.MaxConnections, c.MaxConnectionsPerIP = clients+ownConnections, s.natsConnectionsPerIP.of(clients)
+	c.MaxConnections, c.MaxConnectionsPerIP = clients+ownConnections, cmp.Or(c.MaxConnectionsPerIP, max(1, clients/2))
 	c.Functions.Prefix = s.forrst.Prefix
 	c.Functions.ReplyTime = s.forrst.Timeout + time.Second // the call has ended by then
 	return c

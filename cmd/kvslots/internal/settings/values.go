@@ -128,43 +128,6 @@ func Number(target *int, initial, min, max int) value[int] {
 // maximum is a flag that takes the maximum of a number; 0 is none.
 func maximum(target *int, initial int) value[int] { return Number(target, initial, 0, math.MaxInt32) }
 
-// share is what one client may have of what all clients may have: a number or, if percent is
-// set, so many percent of it.
-type share struct {
-	n       int
-	percent bool
-}
-
-// of returns the share of a maximum, at least 1, or 0 without a limit. 0 is no maximum.
-func (s share) of(most int) int {
-	switch {
-	case !s.percent:
-		return s.n
-	case most == 0:
-		return 0
-	}
-	return max(1, most*s.n/100)
-}
-
-func (s share) String() string {
-	if s.percent {
-		return strconv.Itoa(s.n) + "%"
-	}
-	return strconv.Itoa(s.n)
-}
-
-// shareOf is a flag that takes a share.
-func shareOf(target *share, initial share) value[share] {
-	return value[share]{target, "int|percent", func(text string) (s share, err error) {
-		text, s.percent = strings.CutSuffix(text, "%")
-		s.n, err = strconv.Atoi(text)
-		if err != nil || s.n < 0 || s.n > math.MaxInt32 || s.percent && (s.n < 1 || s.n > 100) {
-			return s, fmt.Errorf("must be an integer between 0 and %d, or a percentage between 1%% and 100%%", math.MaxInt32)
-		}
-		return s, nil
-	}, nil}.with(initial)
-}
-
 // size is a flag that takes a number of bytes, by default 0, with K, M, G or T for powers of 1024.
 func size(target *int64) value[int64] {
 	return value[int64]{target, "bytes", func(text string) (int64, error) {

@@ -38,20 +38,18 @@ func (s *server) reload(ctx context.Context, hangups <-chan os.Signal, ticks <-c
 			s.log.Info("SIGHUP: reading files again")
 			clear(failed) // the operator wants to know again
 			reloaded := s.manager.reloading()
-			s.reloadAll(ctx, failed)
+			s.reloadAll(failed)
 			reloaded()
 		case <-ticks:
-			s.reloadAll(ctx, failed)
+			s.reloadAll(failed)
 		}
 	}
 }
 
-func (s *server) reloadAll(ctx context.Context, failed map[string]string) {
+func (s *server) reloadAll(failed map[string]string) {
 	for _, files := range s.settings.Followed {
-		changed, err := files.Reload(ctx)
+		changed, err := files.Reload()
 		switch {
-		case ctx.Err() != nil:
-			return
 		case err == nil:
 			delete(failed, files.Flag)
 		case failed[files.Flag] != err.Error():

@@ -27,7 +27,7 @@ func applyFile(flags *pflag.FlagSet) error {
 	if parse == nil {
 		return Usagef("config file %s: the name must end in .yaml, .yml or .json", path)
 	}
-	content, err := readFile(path)
+	content, err := readRegular(path)
 	if err != nil {
 		return Usagef("config file %s: %w", path, WithoutPath(err))
 	}

@@ -2,8 +2,6 @@ package settings
 
 import (
 	"bytes"
-	"context"
-	"fmt"
 	"maps"
 	"sync/atomic"
 	"time"
@@ -14,24 +12,15 @@ import (
 // all yet.
 type Followed struct {
 	Flag    string
-	reading pendingRead[Contents]
-	use     func(Contents) error
+	files   []fileOf
+	use     func(Contents) error // puts in force what has changed
 	inForce Contents
 	known   atomic.Pointer[time.Time] // when the files last had the content that is in force
 }
 
-// Follow returns the files of a flag. read reads them, and use puts in force what has changed.
-func Follow(flag string, read func() (Contents, error), use func(Contents) error) *Followed {
-	return &Followed{Flag: flag, reading: pendingRead[Contents]{read: read}, use: use}
-}
-
-// Reload reads the files, within ReadTimeout, and reports whether they have changed. It must not be
-// called concurrently.
-func (f *Followed) Reload(ctx context.Context) (changed bool, err error) {
-	contents, err := f.reading.await(ctx)
-	if err == errHangs {
-		err = fmt.Errorf("--%s: %w", f.Flag, err)
-	}
+// Reload reads the files, and reports whether they have changed. It must not be called concurrently.
+func (f *Followed) Reload() (changed bool, err error) {
+	contents, err := readFiles(f.files...)
 	changed = f.inForce == nil || !maps.EqualFunc(contents, f.inForce, bytes.Equal)
 	if err == nil && changed {
 		err = f.use(contents)
@@ -49,8 +38,8 @@ func (f *Followed) Age() time.Duration { return time.Since(*f.known.Load()) }
 
 // follow reads the files of a flag, and has them followed.
 func (s *Serve) follow(flag string, files []fileOf, use func(Contents) error) error {
-	f := Follow(flag, func() (Contents, error) { return readFiles(readRegular, files...) }, use)
+	f := &Followed{Flag: flag, files: files, use: use}
 	s.Followed = append(s.Followed, f)
-	_, err := f.Reload(context.Background())
+	_, err := f.Reload()
 	return err
 }

@@ -109,7 +109,7 @@ func shown(urls, scheme string) string {
 // CheckFiles returns an error, which names the flag, for each file that cannot be read, or
 // has no valid certificate.
 func (n *NATS) CheckFiles() error {
-	read, err := readFiles(readFile,
+	read, err := readFiles(
 		fileOf{"nats-creds", n.creds}, fileOf{"nats-nkey", n.nkey},
 		fileOf{"nats-tls-ca", n.tlsCA}, fileOf{"nats-tls-cert", n.tlsCert}, fileOf{"nats-tls-key", n.tlsKey})
 	var found problems

@@ -33,7 +33,7 @@ func (c *ClientTLS) Config() (*tls.Config, error) {
 	if *c == (ClientTLS{}) {
 		return nil, nil
 	}
-	read, err := readFiles(readFile, append(c.files(), fileOf{"tls-ca", c.ca})...)
+	read, err := readFiles(append(c.files(), fileOf{"tls-ca", c.ca})...)
 	if err != nil {
 		return nil, err
 	}

@@ -124,19 +124,6 @@ func (b *backend) collectors() []prometheus.Collector {
 	return all
 }
 
-// alive returns a check for the watchdog of the service manager. It fails, or does not
-// return, if the store or the embedded server is stuck, so that only a restart of this
-// process can help. It succeeds during an outage of an external NATS, and with a full disk.
-func (b *backend) alive(store interface{ Ready() error }) func(context.Context) error {
-	return func(ctx context.Context) error {
-		_ = store.Ready()
-		if b.server == nil {
-			return nil
-		}
-		return b.nc.FlushWithContext(ctx)
-	}
-}
-
 func (b *backend) close() error {
 	for _, nc := range []*nats.Conn{b.functions, b.service, b.nc} {
 		if nc != nil {

@@ -37,9 +37,7 @@ func (s *server) reload(ctx context.Context, hangups <-chan os.Signal, ticks <-c
 		case <-hangups:
 			s.log.Info("SIGHUP: reading files again")
 			clear(failed) // the operator wants to know again
-			reloaded := s.manager.reloading()
 			s.reloadAll(failed)
-			reloaded()
 		case <-ticks:
 			s.reloadAll(failed)
 		}

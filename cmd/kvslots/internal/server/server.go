@@ -140,8 +140,7 @@ func (s *server) lend(stop, hurry context.Context) (err error) {
 	}
 	s.logListening()
 	gw := s.newGateway(finishers)
-	s.manager.ready("serving HTTP at " + s.ln.Addr().String())
-	defer s.manager.watch(s.nats.alive(s.store))()
+	s.manager.notify("READY=1", "STATUS=serving HTTP at "+s.ln.Addr().String())
 	return s.serve(stop, hurry, gw)
 }
 
@@ -202,12 +201,12 @@ func (s *server) serve(stop, hurry context.Context, gw *gateway.Gateway) error {
 	var err error
 	select {
 	case err = <-failed:
-		s.manager.stopping("failed")
+		s.manager.notify("STOPPING=1", "STATUS=failed")
 		hurried, cancel := context.WithCancel(hurry)
 		cancel()
 		hurry = hurried
 	case <-stop.Done():
-		s.manager.stopping("draining")
+		s.manager.notify("STOPPING=1", "STATUS=draining")
 		s.log.Info("draining", "wait_ms", s.settings.DrainWait.Milliseconds())
 	}
 	err = errors.Join(err, gw.Drain(hurry))

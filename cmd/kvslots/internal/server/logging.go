@@ -20,8 +20,15 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	if format == "console" || format == "auto" && IsTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, NoColor: !IsTerminal(w), TimeFormat: time.TimeOnly}
 	}
-	lines := zerolog.New(zerolog.SyncWriter(w)).Level(parsed).Hook(timestamp{}, newLogLimit())
+	lines := zerolog.New(zerolog.SyncWriter(w)).Level(parsed).Sample(limits()).Hook(timestamp{})
 	return slog.New(handler{zerolog.NewSlogHandler(lines)}), nil
+}
+
+// limits returns a sampler that lets 100 lines of each level above debug pass in ten seconds: a client
+// that floods the gateway may cause one with each request.
+func limits() zerolog.Sampler {
+	burst := func() zerolog.Sampler { return &zerolog.BurstSampler{Burst: 100, Period: 10 * time.Second} }
+	return zerolog.LevelSampler{InfoSampler: burst(), WarnSampler: burst(), ErrorSampler: burst()}
 }
 
 // handler hands log records to zerolog without their time, for which zerolog has a format

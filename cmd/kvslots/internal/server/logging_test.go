@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,4 +39,29 @@ func testLogLine(t *testing.T, format, want string) {
 	if log.Enabled(t.Context(), slog.LevelDebug) {
 		t.Error("debug is enabled at level info")
 	}
+}
+
+// Whatever clients do, the log has 100 lines of one level in ten seconds.
+func TestLogLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out logtest.Log
+		log, err := NewLogger(&out, "debug", "json")
+		kvslotstest.Must(t, err)
+		want := func(lines int, level slog.Level) {
+			t.Helper()
+			out.Reset()
+			for range 1000 {
+				log.With("component", "http").Log(t.Context(), level, "request")
+			}
+			if got := strings.Count(out.String(), "\n"); got != lines {
+				t.Errorf("%d lines of level %s, want %d", got, level, lines)
+			}
+		}
+		want(100, slog.LevelInfo)
+		want(0, slog.LevelInfo)
+		want(100, slog.LevelError)
+		want(1000, slog.LevelDebug)
+		time.Sleep(10 * time.Second)
+		want(100, slog.LevelInfo)
+	})
 }

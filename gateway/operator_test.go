@@ -387,8 +387,8 @@ func TestHostileLabels(t *testing.T) {
 
 // The token of readers reads all, and changes nothing.
 func TestReadToken(t *testing.T) {
-	tokens := gateway.NewTokens("hunter1")
-	tokens.Replace("readers", gateway.Token{Token: "hunter2", ReadOnly: true})
+	tokens := gateway.NewTokens()
+	tokens.Replace(gateway.Token{Token: "hunter1"}, gateway.Token{Token: "hunter2", ReadOnly: true})
 	g := openOperated(t, tokens)
 	full, reader := []string{"Authorization", "Bearer hunter1"}, []string{"Authorization", "Bearer hunter2"}
 	pool := uuid.New()

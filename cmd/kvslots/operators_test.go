@@ -223,7 +223,7 @@ func TestOutOfServiceCommands(t *testing.T) {
 
 // A token that may only read reads, and is refused for changes with what to do.
 func TestOperatorTokens(t *testing.T) {
-	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--auth-token", "full-t0ken", "--read-token", "read-t0ken")
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--auth-token-file", writeFile(t, "tokens", "full-t0ken\nreaders read read-t0ken\n"))
 	hash := kvslots.ByID(uuid.MustParse(pool)).Hash()
 	wantCall(t, 0, "count 1, .*\n", "", "register", pool, "--count", "1", "--server", p.url, "--auth-token", "full-t0ken")
 	for _, transport := range [][]string{{"--server", p.url}, {"--nats-url", p.natsURL(t)}} {
@@ -408,7 +408,7 @@ func TestCompletionOfNames(t *testing.T) {
 func TestTokensFile(t *testing.T) {
 	t.Parallel() // the file is read again after seconds
 	file := writeFile(t, "tokens", "# operators\nann admin ann-t0ken\nbob read bob-t0ken\n")
-	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--tokens-file", file)
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--auth-token-file", file)
 	p.want(t, "GET", "/v1/pools", "", 401, "")
 	wantCall(t, 0, "count 1, .*\n", "", "register", pool, "--count", "1", "--server", p.url, "--auth-token", "ann-t0ken")
 	hash := kvslots.ByID(uuid.MustParse(pool)).Hash()

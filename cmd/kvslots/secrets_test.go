@@ -15,7 +15,7 @@ import (
 // The environment that "run" passes on has no variable of a flag that holds a secret.
 func TestWithoutSecrets(t *testing.T) {
 	secret := map[string]bool{
-		"auth-token": true, "read-token": true, "nats-user": true, "nats-password": true, "nats-token": true,
+		"auth-token": true, "nats-user": true, "nats-password": true, "nats-token": true,
 		"forrst-fn-user": true, "forrst-fn-password": true,
 		"nats-url": true, "server": true, // given with user information
 	}

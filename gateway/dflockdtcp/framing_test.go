@@ -149,7 +149,7 @@ func TestAuth(t *testing.T) {
 	}
 	conn := f.dial(t)
 	conn.want(t, "auth", "_", "correct-token", "ok")
-	tokens.Replace("", ops.Token{Token: "next-token"})
+	tokens.Replace(ops.Token{Token: "next-token"})
 	conn.want(t, "ping", "_", "_", "ok")
 	conn.want(t, "auth", "_", "next-token", "error") // it has been admitted
 	f.dial(t).want(t, "auth", "_", "correct-token", "error_auth")

@@ -20,8 +20,8 @@ import (
 // to change something about a name, it needs the token of a gateway that has one.
 func TestOperatorTokens(t *testing.T) {
 	srv, store := openStore(t)
-	tokens := gateway.NewTokens("hunter1")
-	tokens.Replace("readers", gateway.Token{Token: "hunter2", ReadOnly: true})
+	tokens := gateway.NewTokens()
+	tokens.Replace(gateway.Token{Token: "hunter1"}, gateway.Token{Token: "hunter2", ReadOnly: true})
 	d := startService(t, srv, store, func(cfg *natsapi.Config) {
 		cfg.Sessions, cfg.Turns, cfg.Tokens = store, gateway.NewTurns(), tokens
 	})

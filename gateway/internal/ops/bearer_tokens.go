@@ -9,11 +9,11 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Tokens are the bearer tokens that clients may send, from several sources, such as files. It is
-// safe for concurrent use. A nil *Tokens requires none.
+// Tokens are the bearer tokens that clients may send. It is safe for concurrent use. A nil *Tokens
+// requires none.
 type Tokens struct {
-	mu      sync.RWMutex
-	sources map[string][]knownToken
+	mu    sync.RWMutex
+	known []knownToken
 }
 
 // Token is a bearer token. The log names it, if it has a name, when it changes something.
@@ -32,17 +32,17 @@ type knownToken struct {
 // NewTokens returns Tokens that accept each of the given tokens. Without any, clients need
 // no token.
 func NewTokens(tokens ...string) *Tokens {
-	t := &Tokens{sources: map[string][]knownToken{}}
+	t := &Tokens{}
 	var all []Token
 	for _, token := range tokens {
 		all = append(all, Token{Token: token})
 	}
-	t.Replace("", all...)
+	t.Replace(all...)
 	return t
 }
 
-// Replace replaces the tokens of a source for all later requests.
-func (t *Tokens) Replace(source string, tokens ...Token) {
+// Replace replaces the tokens for all later requests.
+func (t *Tokens) Replace(tokens ...Token) {
 	var known []knownToken
 	for _, token := range tokens {
 		hash := sha256.Sum256([]byte(token.Token))
@@ -51,7 +51,7 @@ func (t *Tokens) Replace(source string, tokens ...Token) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.sources[source] = known
+	t.known = known
 }
 
 // find returns which of the tokens a request with the given value of the Authorization header has,
@@ -63,16 +63,13 @@ func (t *Tokens) find(authorization string) (found *Token, required bool) {
 	got := sha256.Sum256([]byte(bearerToken(authorization)))
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	for _, source := range t.sources {
-		for i := range source {
-			required = true
-			equal := subtle.ConstantTimeCompare(got[:], source[i].hash[:]) == 1
-			if equal && (found == nil || found.ReadOnly) {
-				found = &source[i].Token
-			}
+	for i := range t.known {
+		equal := subtle.ConstantTimeCompare(got[:], t.known[i].hash[:]) == 1
+		if equal && (found == nil || found.ReadOnly) {
+			found = &t.known[i].Token
 		}
 	}
-	return found, required
+	return found, len(t.known) > 0
 }
 
 // NameOf returns the name of the token that a request with the given value of the Authorization

@@ -30,7 +30,7 @@ func TestTokens(t *testing.T) {
 			}
 		})
 	}
-	two.Replace("", Token{Token: "new-token"})
+	two.Replace(Token{Token: "new-token"})
 	if two.Accept("Bearer old-token") || !two.Accept("Bearer new-token") {
 		t.Error("the old token is still accepted, or the new one is not")
 	}
@@ -38,8 +38,8 @@ func TestTokens(t *testing.T) {
 
 // The tokens of readers give less access.
 func TestTokensOfReaders(t *testing.T) {
-	tokens := NewTokens("full", "both")
-	tokens.Replace("readers", Token{Token: "read", ReadOnly: true}, Token{Token: "both", ReadOnly: true})
+	tokens := NewTokens()
+	tokens.Replace(Token{Token: "full"}, Token{Token: "both"}, Token{Token: "read", ReadOnly: true}, Token{Token: "both", ReadOnly: true})
 	for _, c := range []struct {
 		tokens        *Tokens
 		authorization string
@@ -56,7 +56,7 @@ func TestTokensOfReaders(t *testing.T) {
 			t.Errorf("%q: %v, want %v", c.authorization, got, c.want)
 		}
 	}
-	tokens.Replace("readers", Token{Token: "next", ReadOnly: true})
+	tokens.Replace(Token{Token: "next", ReadOnly: true})
 	if tokens.Access("Bearer read") != wire.AccessNone || tokens.Access("Bearer next") != wire.AccessRead {
 		t.Error("the old token is still accepted, or the new one is not")
 	}

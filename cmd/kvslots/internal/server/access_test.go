@@ -14,11 +14,6 @@ import (
 
 // A file is also read when it changes without a signal, and an error is logged once.
 func TestReloaderFollowsFiles(t *testing.T) {
-	t.Run("token", func(t *testing.T) { followsFile(t, wire.AccessFull, "--auth-token-file") })
-	t.Run("token of readers", func(t *testing.T) { followsFile(t, wire.AccessRead, "--auth-token", "other", "--read-token-file") })
-}
-
-func followsFile(t *testing.T, gives wire.Access, flags ...string) {
 	file := filepath.Join(t.TempDir(), "token")
 	write := func(text string) {
 		t.Helper()
@@ -30,7 +25,7 @@ func followsFile(t *testing.T, gives wire.Access, flags ...string) {
 	}
 	write("one")
 	lines := &logtest.Log{}
-	opened := settingsOf(t, append(flags, file)...)
+	opened := settingsOf(t, "--auth-token-file", file)
 	s := &server{settings: opened, log: lines.Logger()}
 	ticks := make(chan time.Time)
 	done := make(chan struct{})
@@ -45,7 +40,7 @@ func followsFile(t *testing.T, gives wire.Access, flags ...string) {
 	write("two")
 	tick()
 	tick() // the reload of the tick before has ended
-	if opened.Tokens.Access("Bearer two") != gives || opened.Tokens.Access("Bearer one") != wire.AccessNone {
+	if opened.Tokens.Access("Bearer two") != wire.AccessFull || opened.Tokens.Access("Bearer one") != wire.AccessNone {
 		t.Errorf("the change is not in force:\n%s", lines)
 	}
 	kvslotstest.Must(t, os.Remove(file))
@@ -53,7 +48,7 @@ func followsFile(t *testing.T, gives wire.Access, flags ...string) {
 		tick()
 	}
 	text := lines.String()
-	if opened.Tokens.Access("Bearer two") != gives || strings.Count(text, "cannot read") != 1 || strings.Count(text, "reloaded") != 1 {
+	if opened.Tokens.Access("Bearer two") != wire.AccessFull || strings.Count(text, "cannot read") != 1 || strings.Count(text, "reloaded") != 1 {
 		t.Errorf("logged:\n%s", text)
 	}
 }

@@ -30,7 +30,11 @@ func readRegular(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := io.ReadAll(io.LimitReader(file, maxSettingFile+1))
+	return readAll(file)
+}
+
+func readAll(r io.Reader) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(r, maxSettingFile+1))
 	if len(content) > maxSettingFile {
 		return nil, errTooLong
 	}

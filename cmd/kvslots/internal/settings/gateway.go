@@ -44,7 +44,7 @@ func (g *Gateway) AddBenchFlags(flags *pflag.FlagSet) {
 }
 
 func (g *Gateway) addAccessFlags(flags *pflag.FlagSet, token string) {
-	g.Token.addFlags(table{flags}, tokenFlag, token, "file with the bearer token")
+	g.Token.addFlags(table{flags}, token, "file with the bearer token, in its first line, as serve reads it")
 	g.TLS.addFlags(table{flags})
 }
 

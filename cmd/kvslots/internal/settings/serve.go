@@ -42,8 +42,7 @@ type Serve struct {
 	forrst   forrst.Config
 	service  natsapi.Config
 
-	token, readToken          Token // readToken is of clients that change nothing
-	tokensFile                string
+	token                     Token
 	tls                       keyPair
 	clientCA                  string
 	httpInsecure, tcpInsecure bool
@@ -60,10 +59,7 @@ func NewServe(flagSet *pflag.FlagSet) *Serve {
 	flags.row("http-addr", address(&s.HTTPAddr, "127.0.0.1:8080"), "listen for HTTP on this address; port 0 picks a free one")
 	s.tls.addFlags(flags, "file with the certificate of the HTTP listener and of --tcp-addr, which then accept TLS only; read again when it changes")
 	flags.row("tls-client-ca", plain(&s.clientCA, ""), "file with certificate authorities, one of which must have issued the certificate of each client over HTTP and at --tcp-addr", needs(" and --tls-key", "tls-cert"))
-	s.token.addFlags(flags, tokenFlag, "bearer token that HTTP requests must have, and the first request of a connection at --tcp-addr", "file with the bearer token")
-	s.readToken.addFlags(flags, readTokenFlag, "another bearer token, of clients that may read what operators read, statistics and metrics, and change nothing",
-		"file with the bearer token that may only read", needs(": without one every client may change everything", tokenFlag, TokenFileFlag, tokensFileFlag))
-	flags.row(tokensFileFlag, plain(&s.tokensFile, ""), "file with more bearer tokens, whose names the log has: a line NAME read TOKEN, or NAME admin TOKEN, for each", secretFile)
+	s.token.addFlags(flags, "bearer token that HTTP requests must have, and the first request of a connection at --tcp-addr", "file with bearer tokens, a line TOKEN, NAME read TOKEN, or NAME admin TOKEN for each; those of read change nothing, and the log has the names")
 	flags.row("http-insecure", toggle(&s.httpInsecure, false), "accept every HTTP client, including those on other machines")
 	flags.row("http-rate-limit", Decimal(&s.http.RateLimit, 0.001, 1e6), "HTTP requests a second from each client address; 0 means no limit")
 	flags.row("http-rate-burst", Number(&s.http.RateBurst, 0, 0, 1e6), "HTTP requests from each client address at once; 0 means twice --http-rate-limit, which is rounded up to a whole number first", needs("", "http-rate-limit"))

@@ -22,7 +22,6 @@ func (s *Serve) check(flags *pflag.FlagSet, stdin io.Reader) error {
 	} else {
 		found.add(s.checkExternal(flags))
 	}
-	found.when(s.token.path == "-" && s.readToken.path == "-", "--auth-token-file and --read-token-file cannot both be standard input")
 	found.add(s.loadAccess(flags, stdin))
 	found.add(s.NATS.CheckFiles())
 	if flags.Changed(replicasFlag) {
@@ -44,7 +43,7 @@ func (s *Serve) checkOpen(flag, addr, insecureFlag string, insecure bool) error 
 // controlsAccess reports whether clients over HTTP and TCP must authenticate. TLS without client
 // certificates encrypts, and accepts every client.
 func (s *Serve) controlsAccess() bool {
-	return s.token.Given() || s.tokensFile != "" || s.clientCA != ""
+	return s.token.Given() || s.clientCA != ""
 }
 
 func (s *Serve) checkExternal(flags *pflag.FlagSet) error {

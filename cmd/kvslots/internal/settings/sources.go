@@ -68,7 +68,6 @@ func sourceOf(flag *pflag.Flag) string {
 // for one of a pair.
 var alternatives = [][2]string{
 	{tokenFlag, TokenFileFlag},
-	{readTokenFlag, readTokenFlag + fileSuffix},
 	{serverFlag, natsURLFlag},
 	{"no-wait", "wait"},
 	{"command", afterDash},

@@ -14,53 +14,38 @@ import (
 
 const (
 	tokenFlag     = "auth-token"
-	readTokenFlag = "read-token" // of readers
-	fileSuffix    = "-file"
+	TokenFileFlag = "auth-token-file"
 
-	TokenFileFlag = tokenFlag + fileSuffix
-
-	// tokensFileFlag is the name of the flag of a file with the tokens of operators.
-	tokensFileFlag = "tokens-file"
-
-	// maxToken is the maximal length of a token in bytes. Two of them are less than
-	// maxSecretFile, so that a longer file is refused, and not cut off.
-	maxToken = 1000
-
-	// maxSecretFile bounds how much is read of a file with a secret, in bytes.
-	maxSecretFile = 4096
+	maxToken = 1000 // bytes
 )
 
-// Token is a bearer token that serve requires of clients, or that other commands send. It is
-// a secret: no log line and no error contains it.
+// Token is a bearer token, or a file of them, that serve requires of clients, or that other commands
+// send. It is a secret: no log line and no error contains it.
 type Token struct {
 	Value string // the first, which commands send
-	flag  string
-	path  string // of a file that may replace it
+	path  string
 }
 
-func (t *Token) addFlags(flags table, name, usage, fileUsage string, marks ...mark) {
-	t.flag = name
-	flags.row(name, plain(&t.Value, ""), usage+"; better given as "+EnvName(name)+", or in a file", append(marks, secret)...)
-	flags.row(t.fileFlag(), plain(&t.path, ""), fileUsage+"; - is standard input", append(marks, secretFile)...)
+func (t *Token) addFlags(flags table, usage, fileUsage string) {
+	flags.row(tokenFlag, plain(&t.Value, ""), usage+"; better given as "+EnvName(tokenFlag)+", or in a file", secret)
+	flags.row(TokenFileFlag, plain(&t.path, ""), fileUsage+"; - is standard input", secretFile)
 }
-
-func (t *Token) fileFlag() string { return t.flag + fileSuffix }
 
 // load reads the file, if one was given, and returns the tokens. An empty token is an error
 // if it was given: an unset shell variable must not disable access control.
 func (t *Token) load(flags *pflag.FlagSet, stdin io.Reader) (all []gateway.Token, err error) {
 	switch {
-	case flags.Changed(t.fileFlag()):
+	case flags.Changed(TokenFileFlag):
 		content, err := ReadSecret(stdin, t.path)
 		if err != nil {
-			return nil, fmt.Errorf("--%s: %w", t.fileFlag(), err)
+			return nil, fmt.Errorf("--%s: %w", TokenFileFlag, err)
 		}
-		if all, err = t.parse(t.fileFlag(), string(content)); err != nil {
+		if all, err = parseTokens(string(content)); err != nil {
 			return nil, err
 		}
 		t.Value = all[0].Token
-	case flags.Changed(t.flag):
-		all, err = []gateway.Token{t.token(t.Value)}, checkToken("--"+t.flag, t.Value)
+	case flags.Changed(tokenFlag):
+		all, err = []gateway.Token{{Token: t.Value}}, checkToken("--"+tokenFlag, t.Value)
 	}
 	return all, err
 }
@@ -68,30 +53,11 @@ func (t *Token) load(flags *pflag.FlagSet, stdin io.Reader) (all []gateway.Token
 // Given reports whether a token was given, or a file with one.
 func (t *Token) Given() bool { return t.Value != "" || t.path != "" }
 
-func (t *Token) token(text string) gateway.Token {
-	return gateway.Token{Token: text, ReadOnly: t.flag == readTokenFlag}
-}
+const tokenLine = "TOKEN, NAME read TOKEN, or NAME admin TOKEN"
 
-// parse parses the content of a file: one line, or two while tokens are being replaced, of
-// which commands send the first.
-func (t *Token) parse(flag, content string) (all []gateway.Token, err error) {
-	lines := strings.Split(strings.TrimSuffix(content, "\n"), "\n")
-	if len(lines) > 2 {
-		return nil, Usagef("--%s has more than two lines", flag)
-	}
-	for i, line := range lines {
-		token := strings.TrimSuffix(line, "\r")
-		if err := checkToken([]string{"the content", "the second line"}[i]+" of --"+flag, token); err != nil {
-			return nil, err
-		}
-		all = append(all, t.token(token))
-	}
-	return all, nil
-}
-
-// parseOperators parses lines NAME read|admin TOKEN. It returns an error without any text of the
-// file, since that has secrets.
-func parseOperators(flag, content string) (all []gateway.Token, err error) {
+// parseTokens parses the content of a file of tokens, one a line. It returns an error without any text
+// of the file, since that has secrets.
+func parseTokens(content string) (all []gateway.Token, err error) {
 	number := 0
 	for line := range strings.Lines(content) {
 		number++
@@ -99,21 +65,25 @@ func parseOperators(flag, content string) (all []gateway.Token, err error) {
 		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 			continue
 		}
-		if len(words) != 3 || words[1] != "read" && words[1] != "admin" || checkToken("", words[2]) != nil {
-			return nil, Usagef("--%s: line %d must be NAME read TOKEN, or NAME admin TOKEN; a token is 1 to %d ASCII characters", flag, number, maxToken)
+		token := gateway.Token{Token: words[len(words)-1]}
+		if len(words) != 1 && (len(words) != 3 || words[1] != "read" && words[1] != "admin") || checkToken("", token.Token) != nil {
+			return nil, Usagef("--%s: line %d must be %s; a token is 1 to %d ASCII characters", TokenFileFlag, number, tokenLine, maxToken)
 		}
-		if o := new(kvslots.Options); kvslots.WithOperator(words[0])(o) != nil {
-			return nil, Usagef("--%s: line %d: a name is up to %d ASCII characters without quotes and backslashes", flag, number, kvslots.MaxLabel)
+		if len(words) == 3 {
+			token.Name, token.ReadOnly = words[0], words[1] == "read"
+		}
+		if o := new(kvslots.Options); kvslots.WithOperator(token.Name)(o) != nil {
+			return nil, Usagef("--%s: line %d: a name is up to %d ASCII characters without quotes and backslashes", TokenFileFlag, number, kvslots.MaxLabel)
 		}
 		for _, other := range all {
-			if other.Name == words[0] || other.Token == words[2] {
-				return nil, Usagef("--%s: line %d has the name or the token of an earlier one", flag, number)
+			if other.Name == token.Name && token.Name != "" || other.Token == token.Token {
+				return nil, Usagef("--%s: line %d has the name or the token of an earlier one", TokenFileFlag, number)
 			}
 		}
-		all = append(all, gateway.Token{Name: words[0], Token: words[2], ReadOnly: words[1] == "read"})
+		all = append(all, token)
 	}
 	if len(all) == 0 {
-		return nil, Usagef("--%s: the file has no token: a line is NAME read TOKEN, or NAME admin TOKEN", flag)
+		return nil, Usagef("--%s: the file has no token: a line is %s", TokenFileFlag, tokenLine)
 	}
 	return all, nil
 }
@@ -139,6 +109,6 @@ func ReadSecret(stdin io.Reader, path string) ([]byte, error) {
 		defer file.Close()
 		stdin = file
 	}
-	content, err := io.ReadAll(io.LimitReader(stdin, maxSecretFile))
+	content, err := readAll(stdin)
 	return content, WithoutPath(err)
 }

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { hostname, userInfo } from "node:os";
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { hostname, tmpdir, userInfo } from "node:os";
+import { join } from "node:path";
 import { suite, test } from "node:test";
 import { BadRequestError, Client, LeaseLostError, NoPoolError, NotHeldError, OtherHolderError, ReadOnlyError, UnauthorizedError } from "kvslots";
 import { aborted, eventually, poolId, Proxy, startGateway, url } from "./gateways.js";
@@ -148,7 +150,9 @@ suite("who holds it, and who waits", { concurrency: true }, () => {
   });
 
   test("a read token reads, and changes nothing", async () => {
-    const guarded = await startGateway("--auth-token", "hunter2", "--read-token", "hunter3");
+    const tokens = join(await mkdtemp(join(tmpdir(), "kvslots-")), "tokens");
+    await writeFile(tokens, "hunter2\nreaders read hunter3\n");
+    const guarded = await startGateway("--auth-token-file", tokens);
     const id = poolId();
     await using owner = new Client(guarded.url, { token: "hunter2" });
     const reader = new Client(guarded.url, { token: "hunter3" }).pool(id);

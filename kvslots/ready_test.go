@@ -58,7 +58,7 @@ var troubles = map[string]trouble{
 		func(t *testing.T, srv *natstest.Server) {
 			natstest.Must(t, admin(t, srv).DeleteStream(t.Context(), "BALLAST"))
 		}},
-	"the stream's limit is reached": {false, "raise its storage limit",
+	"the stream's limit is reached": {false, "max_bytes is 1, not -1",
 		func(t *testing.T, srv *natstest.Server) { limitStream(t, srv, 1) },
 		func(t *testing.T, srv *natstest.Server) { limitStream(t, srv, -1) }},
 	"JetStream is disabled": {true, "enable JetStream",

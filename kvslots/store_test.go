@@ -307,15 +307,15 @@ func TestWrongBucket(t *testing.T) {
 		name, want string
 		change     func(*jetstream.StreamConfig)
 	}{
-		{"history", "history", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }},
-		{"memory", "storage", func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }},
+		{"history", "max_msgs_per_subject is 5, not 1", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }},
+		{"memory", `storage is "memory", not "file"`, func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }},
 		{"no ttl", "allow_msg_ttl", func(c *jetstream.StreamConfig) { c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = false, 0 }},
 		{"first sequence", "first_seq", func(c *jetstream.StreamConfig) { c.FirstSeq = 0 }},
 		{"no format", "no format number, and this kvslots works with format 1: make a backup", func(c *jetstream.StreamConfig) { c.Metadata = nil }},
 		{"an earlier format", "has format 0, and this kvslots works with format 1: make a backup", func(c *jetstream.StreamConfig) { c.Metadata["kvslots-format"] = "0" }},
 		{"a later format", `has the format "2", and this kvslots works with format 1: use a later kvslots`, func(c *jetstream.StreamConfig) { c.Metadata["kvslots-format"] = "2" }},
 		{"a text as format", `has the format "x"`, func(c *jetstream.StreamConfig) { c.Metadata["kvslots-format"] = "x" }},
-		{"max age", "max_age", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }},
+		{"max age", "max_age is 1h0m0s, not 0s", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// Each case has its own server: creating a stream sometimes fails while one of

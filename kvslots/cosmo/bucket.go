@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/internal/bucket"
 	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
@@ -99,10 +98,22 @@ func subjects(cfg Config) string { return "$KV." + cfg.Bucket + ".>" }
 // wrongSettings describes the settings with which no slot could be acquired or released,
 // or NATS could remove an entry before its duration ends: the slot could then be acquired
 // by another job. All other settings of an existing bucket are accepted.
-func wrongSettings(c jetstream.StreamConfig, cfg Config) (wrong bucket.Wrong) {
-	wrong.CheckBasics(c, subjects(cfg))
-	wrong.Check(c.Discard == jetstream.DiscardNew || c.MaxMsgs <= 0 && c.MaxBytes <= 0,
+func wrongSettings(c jetstream.StreamConfig, cfg Config) (wrong []string) {
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			wrong = append(wrong, fmt.Sprintf(format, args...))
+		}
+	}
+	want := subjects(cfg)
+	check(len(c.Subjects) == 1 && c.Subjects[0] == want, "subjects are %q, not %q", c.Subjects, want)
+	check(c.AllowMsgTTL, "allow_msg_ttl is off")
+	check(!c.Sealed, "the stream is sealed")
+	check(c.Storage == jetstream.FileStorage, "storage is %s, not file", c.Storage)
+	check(c.Retention == jetstream.LimitsPolicy, "retention is %s, not limits", c.Retention)
+	check(c.MaxAge == 0, "max_age is %s, not 0", c.MaxAge)
+	check(c.Mirror == nil && len(c.Sources) == 0, "the stream is a mirror or has sources")
+	check(c.Discard == jetstream.DiscardNew || c.MaxMsgs <= 0 && c.MaxBytes <= 0,
 		"max_msgs is %d and max_bytes is %d with discard %s, not unlimited or with discard new", c.MaxMsgs, c.MaxBytes, c.Discard)
-	wrong.Check(!c.DenyPurge, "deny_purge is on")
+	check(!c.DenyPurge, "deny_purge is on")
 	return wrong
 }

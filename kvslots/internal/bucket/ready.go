@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -22,21 +23,30 @@ var (
 )
 
 // Ready returns nil when a write that began within the last second is acknowledged and
-// in the peer's view, and the bucket is durable. Otherwise it returns why that is not so.
+// in the peer's view, and the bucket is durable. Otherwise it returns why that is not so. It
+// also returns an error while a stream that others may edit has wrong settings.
 func (b *Bucket) Ready() error {
+	err := b.confirm()
+	switch {
+	case errors.Is(err, peer.ErrClosed), errors.Is(err, errDisconnected):
+		return err
+	case b.durable == nil:
+		return cmp.Or(b.checkSettings(readyTimeout/2), err)
+	case err != nil:
+		return err
+	}
+	return b.flushed(b.open)
+}
+
+// confirm waits for a write of the peer's own, as Ready does.
+func (b *Bucket) confirm() error {
 	if err := b.status(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(b.open, readyTimeout, errStale)
 	defer cancel()
 	_, err := b.Do(ctx, peer.Confirm{})
-	if why := b.status(); why != nil {
-		return why
-	}
-	if err != nil || b.durable == nil {
-		return err
-	}
-	return b.flushed(b.open)
+	return cmp.Or(b.status(), err)
 }
 
 func (b *Bucket) flushed(ctx context.Context) error {

@@ -2,20 +2,15 @@ package bucket
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/kvslots/kvslots/kvslots/clock"
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
-	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 // Name is the name of the KV bucket; its stream is StreamName, and each key's
@@ -33,13 +28,7 @@ const (
 	// to maxRequest: a server that does not know the leader yet drops requests.
 	minRequest = 500 * time.Millisecond
 	maxRequest = 8 * time.Second
-
-	// minMarkerTTL is the shortest life of limit markers that kvslots accepts in a
-	// bucket that another tool created.
-	minMarkerTTL = time.Minute
 )
-
-var ErrWrongBucket = errors.New("the bucket has a wrong configuration")
 
 // JetStream's codes while a cluster is forming.
 const (
@@ -106,72 +95,6 @@ func explain(err error) error {
 		return errNoServer
 	}
 	return err
-}
-
-// StreamConfig returns the configuration with which Open creates the stream.
-func StreamConfig(replicas int) jetstream.StreamConfig {
-	return jetstream.StreamConfig{
-		Name:                   StreamName,
-		Description:            "kvslots: pools, slots, tickets and sessions",
-		Subjects:               []string{SubjectPrefix + ">"},
-		Storage:                jetstream.FileStorage,
-		Replicas:               replicas,
-		MaxMsgsPerSubject:      1,
-		Discard:                jetstream.DiscardNew,
-		DenyDelete:             true,
-		AllowRollup:            true,
-		AllowDirect:            true,
-		AllowMsgTTL:            true,
-		RePublish:              NewFeed(),
-		SubjectDeleteMarkerTTL: rules.MarkerTTL,
-		// The revisions of a new bucket are above those of an earlier one, which a peer may
-		// still expect, so they start at the microseconds since 1970.
-		FirstSeq: uint64(time.Now().UnixMicro()),
-		Metadata: map[string]string{FormatKey: strconv.Itoa(entry.Format), IDKey: rand.Text()},
-	}
-}
-
-// CheckSettings returns ErrWrongBucket, with the format or each wrong setting, or nil.
-func CheckSettings(c jetstream.StreamConfig) error {
-	if err := checkFormat(c); err != nil {
-		return err
-	}
-	if wrong := wrongSettings(c); len(wrong) > 0 {
-		return fmt.Errorf("%w: stream %s: %s", ErrWrongBucket, StreamName, strings.Join(wrong, "; "))
-	}
-	return nil
-}
-
-type Wrong []string
-
-func (w *Wrong) Check(ok bool, format string, args ...any) {
-	if !ok {
-		*w = append(*w, fmt.Sprintf(format, args...))
-	}
-}
-
-// CheckBasics checks the settings without which no key could be written with a TTL, or an
-// entry could be lost before its TTL.
-func (w *Wrong) CheckBasics(c jetstream.StreamConfig, subjects string) {
-	w.Check(len(c.Subjects) == 1 && c.Subjects[0] == subjects, "subjects are %q, not %q", c.Subjects, subjects)
-	w.Check(c.AllowMsgTTL, "allow_msg_ttl is off")
-	w.Check(!c.Sealed, "the stream is sealed")
-	w.Check(c.Storage == jetstream.FileStorage, "storage is %s, not file", c.Storage)
-	w.Check(c.Retention == jetstream.LimitsPolicy, "retention is %s, not limits", c.Retention)
-	w.Check(c.MaxAge == 0, "max_age is %s, not 0", c.MaxAge)
-	w.Check(c.Mirror == nil && len(c.Sources) == 0, "the stream is a mirror or has sources")
-}
-
-func wrongSettings(c jetstream.StreamConfig) (wrong Wrong) {
-	wrong.CheckBasics(c, SubjectPrefix+">")
-	wrong.Check(c.MaxMsgsPerSubject == 1, "max_msgs_per_subject (history) is %d, not 1", c.MaxMsgsPerSubject)
-	wrong.Check(c.MaxMsgs <= 0 && c.MaxBytes <= 0, "max_msgs is %d and max_bytes is %d, not unlimited", c.MaxMsgs, c.MaxBytes)
-	wrong.Check(c.SubjectDeleteMarkerTTL >= minMarkerTTL, "subject_delete_marker_ttl is %s, not %s or more", c.SubjectDeleteMarkerTTL, minMarkerTTL)
-	wrong.Check(c.AllowDirect, "allow_direct is off")
-	wrong.Check(c.FirstSeq > 1<<40, "first_seq is %d: revisions could go back when the bucket is made anew", c.FirstSeq)
-	wrong.Check(IsID(c.Metadata[IDKey]), "metadata %s is %.30q, not 26 of A-Z and 2-7", IDKey, c.Metadata[IDKey])
-	wrong.Check(isFeed(c.RePublish), "republish is not from %s> to %s<token>.> with bodies", SubjectPrefix, feedPrefix)
-	return wrong
 }
 
 // missingTime is how long the stream must have been missing before the Bucket creates it

@@ -29,7 +29,7 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, status wire.Statu
 	g.metrics.failures.WithLabelValues(status.Name).Inc()
 	path := routedPath(r)
 	w.Header().Set(wire.ErrorHeader, status.Name)
-	for _, dialect := range g.cfg.Dialects {
+	for _, dialect := range g.opened.Load().Dialects {
 		if renderer, ok := dialect.(ErrorRenderer); ok && isBelow(path, renderer.Prefix()) {
 			renderer.RenderError(w, status.Code, status.Name, status.Text)
 			return

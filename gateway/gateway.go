@@ -108,7 +108,8 @@ type Finisher interface{ Finish(ctx context.Context) }
 
 // Gateway is an HTTP server in front of the pools.
 type Gateway struct {
-	cfg     Config
+	cfg     Config // without what is in opened
+	opened  atomic.Pointer[opened]
 	log     *slog.Logger
 	metrics *httpMetrics
 	server  *http.Server
@@ -127,6 +128,19 @@ type Gateway struct {
 	connections *connections
 	limited     atomic.Int64              // requests beyond a rate
 	checkBegan  atomic.Pointer[time.Time] // of the store's readiness; nil between checks
+}
+
+// opened is what a gateway has of its latest Open: Store, Sync, Dialects and Finishers.
+type opened struct {
+	Config
+	handler http.Handler
+}
+
+// Open puts the Store, Sync, Dialects and Finishers of a configuration in force, and adds its Collectors.
+// Before, a program without a store serves one that says why it is not ready, and Unavailable.
+func (g *Gateway) Open(cfg Config) {
+	g.metrics.registry.MustRegister(cfg.Collectors...)
+	g.opened.Store(&opened{cfg, g.router(cfg.Dialects)})
 }
 
 // New returns a Gateway, which accepts no connections before Serve is called.
@@ -153,11 +167,16 @@ func New(cfg Config) *Gateway {
 		cfg.Lending.MayGuess = func(client netip.Addr) bool { return !g.limiter.decide(client).refused }
 	}
 	g.server = g.newServer()
+	g.Open(cfg)
 	return g
 }
 
 // Handler returns the handler of all requests, for use without Serve.
 func (g *Gateway) Handler() http.Handler {
+	return g.opened.Load().handler
+}
+
+func (g *Gateway) router(dialects []Dialect) http.Handler {
 	r := chi.NewRouter()
 	r.Use(g.handle)
 	r.NotFound(g.notFound)
@@ -167,7 +186,7 @@ func (g *Gateway) Handler() http.Handler {
 	getAndHead(r, "/ready", g.ready)
 	getAndHead(r, "/metrics", g.serveMetrics)
 	getAndHead(r, "/v1/openapi.json", g.describe)
-	for _, dialect := range g.cfg.Dialects {
+	for _, dialect := range dialects {
 		dialect.Mount(r)
 	}
 	return r

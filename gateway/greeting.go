@@ -47,7 +47,7 @@ const PagePrefix = "/page/"
 func (g *Gateway) greet(w http.ResponseWriter, r *http.Request) {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.Contains(accept, "text/html") && !strings.Contains(accept, "application/json") {
-		for _, dialect := range g.cfg.Dialects {
+		for _, dialect := range g.opened.Load().Dialects {
 			if server, ok := dialect.(PageServer); ok {
 				server.ServePage(w, r)
 				return

@@ -39,7 +39,7 @@ func (g *Gateway) health(w http.ResponseWriter, _ *http.Request) {
 func (g *Gateway) check() error {
 	g.checkBegan.Store(new(time.Now()))
 	defer g.checkBegan.Store(nil)
-	return g.cfg.Store.Ready()
+	return g.opened.Load().Store.Ready()
 }
 
 // ready reports whether borrowers may be sent to this gateway.
@@ -52,10 +52,11 @@ func (g *Gateway) readiness() (int, status) {
 	if g.cfg.Lending.Stopped() {
 		return http.StatusServiceUnavailable, status{Status: "draining"}
 	}
-	if err := g.cfg.Store.Ready(); err != nil {
+	opened := g.opened.Load()
+	if err := opened.Store.Ready(); err != nil {
 		return http.StatusServiceUnavailable, status{Status: "unavailable", Reason: err.Error()}
 	}
-	return http.StatusOK, status{Status: "ready", Sync: g.cfg.Sync}
+	return http.StatusOK, status{Status: "ready", Sync: opened.Sync}
 }
 
 // logReadiness logs when the store stops being ready, with the reason, and when it is

@@ -56,7 +56,6 @@ func newMetrics(g *Gateway) *httpMetrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	m.registry.MustRegister(g.cfg.Collectors...)
 	return m
 }
 

@@ -19,8 +19,8 @@ func (g *Gateway) observe(w http.ResponseWriter, r *http.Request) *recorder {
 	recorder := &recorder{ResponseWriter: w, began: time.Now(), trace: ops.NewTrace(r.Header.Get)}
 	recorder.id[0] = recorder.trace.RequestID
 	w.Header()[wire.RequestIDHeader] = recorder.id[:]
-	if g.cfg.Store != nil {
-		recorder.store[0] = g.cfg.Store.ID()
+	if store := g.opened.Load().Store; store != nil {
+		recorder.store[0] = store.ID()
 	}
 	if recorder.store[0] != "" {
 		w.Header()[wire.StoreHeader] = recorder.store[:]

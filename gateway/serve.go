@@ -37,7 +37,7 @@ const (
 
 func (g *Gateway) newServer() *http.Server {
 	return &http.Server{
-		Handler:           g.Handler(),
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.Handler().ServeHTTP(w, r) }),
 		ConnContext:       withConn,
 		ConnState:         g.connections.changed,
 		ReadHeaderTimeout: headerTimeout,
@@ -83,7 +83,7 @@ func (g *Gateway) Drain(ctx context.Context) error {
 	defer giveUp()
 	finished := make(chan struct{})
 	go func() {
-		for _, f := range g.cfg.Finishers {
+		for _, f := range g.opened.Load().Finishers {
 			f.Finish(limit)
 		}
 		close(finished)

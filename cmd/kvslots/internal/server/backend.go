@@ -38,7 +38,7 @@ func (s *server) openBackend(ctx context.Context) (b *backend, err error) {
 	if s.settings.NATS.URL == "" {
 		return embedNATS(ctx, s.settings, s.log)
 	}
-	err = s.waiting.await(ctx, "NATS", natsAbsent, func() (err error) {
+	err = s.awaitNATS(ctx, func() (err error) {
 		b, err = dialNATS(&s.settings.NATS, s.log)
 		return err
 	})

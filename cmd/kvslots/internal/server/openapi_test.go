@@ -16,7 +16,7 @@ import (
 
 // The OpenAPI document contains exactly the routes that a gateway serves by default.
 func TestRoutesAreDescribed(t *testing.T) {
-	gw := storeless(t).newGateway(nil)
+	gw := newGateway(storeless(t))
 	var served []string
 	err := chi.Walk(gw.Handler().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		served = append(served, method+" "+route)
@@ -42,7 +42,7 @@ func TestRefusalsAreDescribed(t *testing.T) {
 	for _, r := range openapitest.Requests(t) {
 		s := storeless(t, "--http-allowed-hosts", "slots.example.com", "--http-rate-limit", "0.001", "--http-rate-burst", "1", "--auth-token", "t")
 		s.store = store
-		gw := s.newGateway(nil)
+		gw := newGateway(s)
 		for _, host := range []string{"rebound.example.com", "rebound.example.com", "slots.example.com", "slots.example.com"} {
 			open := r.URL.Path == "/" || r.URL.Path == "/health" || r.URL.Path == "/ready" || r.URL.Path == "/v1/openapi.json" || strings.HasPrefix(r.URL.Path, gateway.PagePrefix)
 			if open && host == "slots.example.com" {
@@ -58,4 +58,10 @@ func TestRefusalsAreDescribed(t *testing.T) {
 	if n := len(openapitest.Operations(t)); refused[403] != n || refused[401] != n-10 || refused[429] != n+n-10 {
 		t.Errorf("of %d operations: %v", n, refused)
 	}
+}
+
+func newGateway(s *server) *gateway.Gateway {
+	gw := gateway.New(s.httpConfig())
+	gw.Open(s.opened(nil))
+	return gw
 }

@@ -61,7 +61,10 @@ type server struct {
 	turns    *gateway.Turns
 
 	ln, tcpLn net.Listener // tcpLn is that of --tcp-addr; nil without
-	waiting   *standby
+	gw        *gateway.Gateway
+	serving   bool // HTTP
+	running   sync.WaitGroup
+	failed    chan error // has the error of a listener
 	nats      *backend
 	store     *kvslots.Store
 	functions *forrst.Server
@@ -71,7 +74,7 @@ type server struct {
 func newServer(c Config) *server {
 	s := &server{
 		settings: c.Settings, version: c.Version, log: c.Logger, manager: newServiceManager(c.Environment, c.Logger),
-		lending: gateway.NewLending(), turns: gateway.NewTurns(),
+		lending: gateway.NewLending(), turns: gateway.NewTurns(), failed: make(chan error, 2),
 	}
 	s.lending.Waits.Limit(c.Settings.Waits)
 	s.lending.MaxWait, s.lending.Tokens = c.Settings.Store().MaxWait, c.Settings.Tokens
@@ -97,10 +100,9 @@ func (s *server) run(stop, hurry context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopDebug()) }()
-	s.waiting = newStandby(s.ln.(*net.TCPListener), s.httpConfig(), s.manager, s.log)
-	defer func() { err = errors.Join(err, s.waiting.stop()) }()
+	s.gw = gateway.New(s.httpConfig())
 	if s.nats, err = s.openBackend(stop); err != nil {
-		return err
+		return errors.Join(err, s.end(over()))
 	}
 	defer func() { err = errors.Join(err, s.nats.close()) }()
 	return s.nats.orFailure(s.lend, stop, hurry)
@@ -108,17 +110,13 @@ func (s *server) run(stop, hurry context.Context) (err error) {
 
 // lend opens the store on the backend, and serves its pools until stop ends.
 func (s *server) lend(stop, hurry context.Context) (err error) {
+	defer func() { err = errors.Join(err, s.end(over())) }()
 	if err := s.openStore(stop); err != nil {
 		return err
 	}
-	if err := s.waiting.stop(); err != nil {
-		return errors.Join(err, closing(s.store.Close))
-	}
 	defer func() { err = errors.Join(err, closing(s.store.Close)) }()
 	defer s.nats.onFailure(func() { // pending requests are answered, which may wait for the failed server
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = s.store.Close(ended)
+		_ = s.store.Close(over())
 	})()
 	s.functions = s.newFunctions()
 	defer func() { err = errors.Join(err, closing(s.functions.Close)) }()
@@ -139,9 +137,9 @@ func (s *server) lend(stop, hurry context.Context) (err error) {
 		defer events.Publish(s.store, s.nats.service).Close()
 	}
 	s.logListening()
-	gw := s.newGateway(finishers)
+	s.gw.Open(s.opened(finishers))
 	s.manager.notify("READY=1", "STATUS=serving HTTP at "+s.ln.Addr().String())
-	return s.serve(stop, hurry, gw)
+	return s.serve(stop, hurry)
 }
 
 // logListening logs the addresses. The message and the field http are a contract.
@@ -184,35 +182,55 @@ func (s *server) pageURL() string {
 
 // serve serves HTTP and TCP until stop ends, then drains until hurry ends. If one of the
 // listeners fails, serve ends at once with its error.
-func (s *server) serve(stop, hurry context.Context, gw *gateway.Gateway) error {
-	failed := make(chan error, 2)
-	var running sync.WaitGroup
-	start := func(transport string, serve func(net.Listener) error, ln net.Listener) {
-		running.Go(func() {
-			if err := serve(ln); err != nil {
-				failed <- fmt.Errorf("%s: %w", transport, err)
-			}
-		})
-	}
-	start("HTTP", gw.Serve, s.ln)
+func (s *server) serve(stop, hurry context.Context) error {
+	s.startHTTP()
 	if s.tcp != nil {
-		start("TCP", s.tcp.Serve, s.tcpLn)
+		s.start("TCP", s.tcp.Serve, s.tcpLn)
 	}
 	var err error
 	select {
-	case err = <-failed:
+	case err = <-s.failed:
 		s.manager.notify("STOPPING=1", "STATUS=failed")
-		hurried, cancel := context.WithCancel(hurry)
-		cancel()
-		hurry = hurried
+		hurry = over()
 	case <-stop.Done():
 		s.manager.notify("STOPPING=1", "STATUS=draining")
 		s.log.Info("draining", "wait_ms", s.settings.DrainWait.Milliseconds())
 	}
-	err = errors.Join(err, gw.Drain(hurry))
-	running.Wait()
-	close(failed)
-	return errors.Join(err, <-failed)
+	return errors.Join(err, s.end(hurry))
+}
+
+func (s *server) startHTTP() {
+	if !s.serving {
+		s.serving = true
+		s.start("HTTP", s.gw.Serve, s.ln)
+	}
+}
+
+func (s *server) start(transport string, serve func(net.Listener) error, ln net.Listener) {
+	s.running.Go(func() {
+		if err := serve(ln); err != nil {
+			s.failed <- fmt.Errorf("%s: %w", transport, err)
+		}
+	})
+}
+
+// end drains the gateway, until hurry ends, if it still serves.
+func (s *server) end(hurry context.Context) error {
+	if !s.serving {
+		return nil
+	}
+	s.serving = false
+	err := s.gw.Drain(hurry)
+	s.running.Wait()
+	close(s.failed)
+	return errors.Join(err, <-s.failed)
+}
+
+// over returns a context that has ended.
+func over() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
 }
 
 // closing calls the Close of a part of the server with a new context, since those of run

@@ -18,21 +18,21 @@ import (
 
 func (s *server) httpConfig() gateway.Config {
 	c := s.settings.HTTP()
+	c.Store, c.Dialects = standby{}, []gateway.Dialect{gateway.Unavailable{}}
+	c.Lending, c.DrainWait = s.lending, s.settings.DrainWait
 	c.Collectors = accessMetrics(s.settings)
 	c.Logger = s.log.With("component", "http")
 	return c
 }
 
-// newGateway returns the gateway of the store. Its Drain finishes the finishers.
-func (s *server) newGateway(finishers []gateway.Finisher) *gateway.Gateway {
-	c := s.httpConfig()
-	c.Store, c.Sync, c.DrainWait = s.store, s.nats.sync, s.settings.DrainWait
-	c.Lending, c.Finishers = s.lending, finishers
+// opened is what the gateway has with the store. Its Drain finishes the finishers.
+func (s *server) opened(finishers []gateway.Finisher) gateway.Config {
+	c := gateway.Config{Store: s.store, Sync: s.nats.sync, Finishers: finishers}
 	sessions := dflockd.Config{Lending: s.lending, Turns: s.turns, SessionTimes: s.settings.Sessions, Clients: s.clients, Logger: s.log}
 	streams := events.New(s.store, events.Config{Lending: s.lending, Logger: s.log})
 	c.Dialects = []gateway.Dialect{library.New(s.store, s.lending, s.log), dflockd.New(s.store, sessions), s.functions, streams}
 	longest := s.settings.Store().MaxWait.Seconds()
-	c.Collectors = slices.Concat(c.Collectors, s.nats.collectors(), streams.Collectors(), []prometheus.Collector{
+	c.Collectors = slices.Concat(s.nats.collectors(), streams.Collectors(), []prometheus.Collector{
 		metrics.Store(s.store.Metrics),
 		metrics.Gauge("kvslots_max_wait_seconds", "The longest wait for a slot: --max-wait.", nil, func() float64 { return longest }),
 	})
@@ -42,7 +42,7 @@ func (s *server) newGateway(finishers []gateway.Finisher) *gateway.Gateway {
 	if s.settings.UI != "off" {
 		c.Dialects = append(c.Dialects, page.New(s.store, page.Config{Admin: s.settings.UI == "admin", Sync: s.nats.sync, Version: s.version}))
 	}
-	return gateway.New(c)
+	return c
 }
 
 func (s *server) newFunctions() *forrst.Server {

@@ -439,6 +439,19 @@ class Tasks(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(kvslots.LeaseLostError):
             await stack.aclose()
 
+    async def test_a_loss_cancels_the_task_no_more_when_its_block_is_left(self) -> None:
+        """Whatever the block has raised: otherwise a task group around it takes its own end for a cancellation."""
+        task = asyncio.current_task()
+        for raised in (None, ZeroDivisionError):
+            with self.assertRaises(raised or kvslots.LeaseLostError):
+                async with self.lock as lease:
+                    lease._keeper.lose(kvslots.NotHeldError("it has ended"))
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await asyncio.Event().wait()
+                    if raised is not None:
+                        raise raised
+            self.assertEqual(getattr(task, "cancelling", int)(), 0)  # from Python 3.11 on
+
 
 class Closed(GatewayTest):
     def test_close_ends_what_waits(self) -> None:

@@ -93,13 +93,12 @@ class TaskCall(Call):
 
     def ends(self, error: BaseException | None) -> bool:
         """Report whether an error is the cancellation of this call alone, which ends with this."""
-        mine = self._cancelled and isinstance(error, asyncio.CancelledError) and current_task() is self._task
-        if not mine:
+        if not self._cancelled or current_task() is not self._task:
             return False
         self._cancelled = False
         if hasattr(self._task, "uncancel"):
-            self._task.uncancel()
-        return self._cancelling() <= self._before
+            self._task.uncancel()  # also if the block has raised something else
+        return isinstance(error, asyncio.CancelledError) and self._cancelling() <= self._before
 
 
 def current_task() -> asyncio.Task[Any]:

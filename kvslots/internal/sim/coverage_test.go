@@ -96,7 +96,7 @@ var wantedTraps = []string{
 	"trap: reading lost", "trap: feed lost", "trap: unclear answer", "trap: refused for good",
 	"trap: reading from a replica that is behind", "trap: reading from a deposed leader",
 	"trap: entry lost", "trap: last entry lost", "trap: entry while the feed stands still", "trap: buffer dropped", "trap: delivery lost in a cut",
-	"trap: entry not republished", "trap: entry repeated", "trap: entry lost on a cut route",
+	"trap: outage", "trap: entry not republished", "trap: entry repeated", "trap: entry lost on a cut route",
 	"trap: late write", "trap: late write after its refusal", "trap: another server", "trap: no answer of a server that is cut off",
 	"trap: refused by a leader that is cut off", "trap: refused by a deposed leader", "trap: refused and stored",
 	"gave up", "closed idle", "pool unregistered", "pool restored", "limit changed",

@@ -164,7 +164,10 @@ func (ps *poolState) serveLine(pool *rules.Pool) {
 	for _, t := range pool.Able() {
 		b := ps.tickets[t.Key]
 		switch {
-		case t.Value.Enqueued() && ps.claimsFor(t):
+		case t.Value.Enqueued() && ps.claimsFor(t) && pool.Requested(t.Value.Request) == nil:
+		case t.Value.Enqueued() && ps.claimsFor(t): // a claim would be void
+			ps.leaveToRepeat(t)
+			continue
 		case b == nil || b.phase != waiting || b.enqueued() || b.ticket.place != t.Place || t.Server() != ps.p.self():
 			continue
 		case pool.Requested(b.request) != nil: // a claim would be void
@@ -192,6 +195,14 @@ func (ps *poolState) serveLine(pool *rules.Pool) {
 func (ps *poolState) claimsFor(t *rules.Ticket) bool {
 	_, serving := ps.serving[t.Place]
 	return ps.p.isPresent() && t.Promotes(ps.p.self(), ps.p.now()) && !serving
+}
+
+// leaveToRepeat takes an enqueued ticket out of the line whose session was lent a slot for the same request key: two
+// calls were decided at once.
+func (ps *poolState) leaveToRepeat(t *rules.Ticket) {
+	if t.Pool.Requested(t.Value.Request).Good() && !ps.p.isPurging(t.Key, t.Revision) {
+		ps.p.discard(t.Key, t.Revision, nil)
+	}
 }
 
 func (ps *poolState) claimFor(t *rules.Ticket, position int) {

@@ -1,11 +1,13 @@
 package peer_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
 // dropView has the peer build its view anew from the stream that it has, without the entries to come.
@@ -233,5 +235,58 @@ func TestTicketKeepsItsPlaceInANewView(t *testing.T) {
 	h.loadView()
 	if a, answered := h.answers[call]; answered || h.stands[e.Key] != e.Revision {
 		t.Errorf("answered %t, %v; the ticket stands: %t", answered, a.Err, h.stands[e.Key] == e.Revision)
+	}
+}
+
+// A session was created, and its client never learns its id: the session ends at once, instead of after its idle time.
+func TestSessionThatNoClientWasToldOfEnds(t *testing.T) {
+	for name, s := range map[string]struct {
+		idle time.Duration
+		lose func(h *harness, call uint64, w *peer.Write)
+	}{
+		"its call ends before the view shows it": {time.Hour, func(h *harness, call uint64, w *peer.Write) {
+			h.p.GiveUp(call, peer.ErrUnavailable, h.now)
+			h.publish(w)
+		}},
+		"its call ends while its answer waits for a refresh": {5 * time.Second, func(h *harness, call uint64, w *peer.Write) {
+			h.pass(3 * time.Second)
+			h.publish(w)
+			h.settle()
+			h.p.GiveUp(call, peer.ErrUnavailable, h.now)
+			h.settle()
+			h.wantError(call, peer.ErrUnavailable)
+		}},
+		"its answer is not flushed": {time.Hour, func(h *harness, call uint64, w *peer.Write) {
+			h.publish(w)
+			h.settle()
+			a := h.granted(call)
+			h.p.Untold(&a, peer.ErrUnavailable, h.now)
+		}},
+		"its answer is not flushed, before a rebuild": {time.Hour, func(h *harness, call uint64, w *peer.Write) {
+			h.publish(w)
+			h.settle()
+			a := h.granted(call)
+			h.p.Untold(&a, peer.ErrUnavailable, h.now)
+			h.dropView()
+			h.loadView()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.auto = false
+			session := h.hash()
+			call := h.begin(peer.CreateSession{Session: session, Idle: s.idle})
+			w := h.sent[len(h.sent)-1]
+			h.sent = nil
+			if w.Key != rules.SessionKey(session) {
+				t.Fatalf("written is %v", w.Key)
+			}
+			s.lose(h, call, &w)
+			h.auto = true
+			h.pass(time.Second)
+			if !slices.ContainsFunc(h.stream, func(e entry.Entry) bool { return e.Key == w.Key && e.Marker }) {
+				t.Error("the session is not ended")
+			}
+		})
 	}
 }

@@ -154,3 +154,36 @@ func TestTicketIsSpentBeforeItsSlotIsFree(t *testing.T) {
 		t.Errorf("%d further claims", n)
 	}
 }
+
+// Two calls of an Enqueue with a request key were decided at once: one was granted a slot, and the other joined the
+// line. Its ticket's turn came, and its peer claimed for it and withdrew the void claim again and again, every 5 ms.
+func TestEnqueueIsRepeatedAtOnce(t *testing.T) {
+	h := newHarness(t)
+	session, owner := h.hash(), h.hash()
+	on := peer.Resource{Pool: h.hash(), Name: "s", Limit: 2}
+	h.must(peer.CreateSession{Session: session, Idle: time.Hour})
+	h.must(peer.CreateSession{Session: owner, Idle: time.Hour})
+	held := peer.Acquire{Resource: on, Session: owner, Lease: h.hash(), Nonce: h.hash(), TTL: time.Hour}
+	h.must(held)
+	h.auto = false
+	enqueue := peer.Enqueue{Resource: on, Session: session, Lease: h.hash(), Nonce: h.hash(), TTL: time.Minute, Request: h.hash()}
+	granted := h.p.Do(enqueue, h.now)
+	enqueue.Lease, enqueue.Nonce = h.hash(), h.hash()
+	queued := h.p.Do(enqueue, h.now)
+	h.auto = true
+	h.settle()
+	h.pass(time.Second)
+	if g, q := h.granted(granted), h.granted(queued); g.Grant.Fence == 0 || !q.Queued {
+		t.Fatalf("answered %+v and %+v, want a lease and a place", g, q)
+	}
+	claims := h.p.Counters().Claims
+	h.must(peer.Return{Held: peer.Held{Pool: on.Pool, Session: owner, Lease: held.Lease}})
+	h.pass(time.Second)
+	if n := h.p.Counters().Claims - claims; n != 0 {
+		t.Errorf("%d claims for a session that has a slot", n)
+	}
+	if key := rules.EnqueuedKey(on.Pool, session); !h.stream[len(h.stream)-1].Marker {
+		t.Errorf("the ticket %v is still in the line", key)
+	}
+	h.must(peer.Await{Pool: on.Pool, Session: session, Wait: time.Minute})
+}

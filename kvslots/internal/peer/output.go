@@ -43,7 +43,8 @@ type Answer struct {
 	Refusal *Refusal // with ErrNoSlot and ErrLimitMismatch of what asks for a slot
 	Stats   *Stats
 	Detail  *PoolDetail
-	Ended   error // Follow: why what it follows has ended
+	Ended   error      // Follow: why what it follows has ended
+	created entry.Hash // CreateSession: the session, of which only the caller will know
 }
 
 // Refusal says why a borrow was granted nothing.

@@ -240,11 +240,13 @@ func (r CreateSession) create(p *sessions, c *call) {
 			f.fenceOff()
 		}
 		s := p.view().Session(r.Session)
-		if f.written() && s.Alive() && !c.isOpen() {
-			f.withdraw(s.Revision, nil)
-		}
 		if !f.written() || !s.Alive() { // the session may have ended before the view reached it
 			c.answer(Answer{Err: ErrUnavailable})
+			return
+		}
+		a := Answer{created: r.Session}
+		if !c.isOpen() {
+			p.takeBack(&a)
 			return
 		}
 		s.Promise(sentAt.Add(r.Idle))
@@ -255,7 +257,7 @@ func (r CreateSession) create(p *sessions, c *call) {
 			}
 			c.answer(Answer{Err: why})
 		}))
-		c.answer(Answer{})
+		c.answer(a)
 	})
 	w.charge(r.limits(p))
 }

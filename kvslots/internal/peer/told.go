@@ -29,11 +29,24 @@ func (p *leases) promiseAnew(a *Answer) bool {
 	return true
 }
 
-// takeBack is called when an answer does not reach its caller.
+// takeBack is called when an answer does not reach its caller. An enqueued ticket stays: a repeat may have told its
+// session of it, and the next Await finds it.
 func (p *leases) takeBack(a *Answer) {
+	if !a.created.IsZero() {
+		p.endUntold(a.created)
+	}
 	if g := &a.Grant; a.Err == nil && g.basis.revision != 0 && g.Sharers.lose() {
 		p.takeOff(g.basis.key, g.Sharers.answer, 0, func() {})
 	}
+}
+
+// endUntold ends a session that no client knows of.
+func (p *leases) endUntold(session entry.Hash) {
+	p.whenLive(func() {
+		if s := p.view().Session(session); s.Alive() {
+			p.discard(rules.SessionKey(session), s.Revision, func(*write) { p.endUntold(session) })
+		}
+	})
 }
 
 func (p *leases) abandon(r Abandon) {

@@ -27,8 +27,12 @@ func (k *abandonedChecker) answered(c *call) {
 		if c.answer.Err == nil {
 			return
 		}
-	case peer.Enqueue, peer.CreateSession:
-		if c.answer.Err != peer.ErrUnavailable || c.flushFailed { // after a failed flush the process ends
+	case peer.CreateSession:
+		if c.answer.Err != peer.ErrUnavailable {
+			return
+		}
+	case peer.Enqueue:
+		if c.answer.Err != peer.ErrUnavailable || c.flushFailed { // see leases.takeBack
 			return
 		}
 	case peer.Abandon:

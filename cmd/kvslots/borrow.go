@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
+	"github.com/kvslots/kvslots/kvslots"
 )
 
 // defaultTTL is that of a slot.
@@ -60,11 +61,11 @@ func borrowCommand(env settings.Environment) *cobra.Command {
 			}
 			defer s.close()
 			err = s.take(ctx)
+			returning, cancel := context.WithTimeout(context.WithoutCancel(ctx), kvslots.ReturnTimeout)
+			defer cancel()
 			switch {
 			case ctx.Err() != nil:
 				if err == nil {
-					returning, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
-					defer cancel()
 					_ = s.Return(returning)
 				}
 				return unlessInterrupted(ctx, context.Cause(ctx))
@@ -73,7 +74,7 @@ func borrowCommand(env settings.Environment) *cobra.Command {
 			}
 			s.printShortfall()
 			if err = p.answer(nil, s.answer()); err != nil { // the lease is known to no one
-				return errors.Join(err, s.Return(ctx))
+				return errors.Join(err, s.Return(returning))
 			}
 			return nil
 		})

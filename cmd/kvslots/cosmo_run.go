@@ -32,6 +32,7 @@ another client releases the slot. Signals and terminals are treated as by "kvslo
 func cosmoRunCommand(env settings.Environment) *cobra.Command {
 	s := &cosmoSlot{}
 	var killAfter time.Duration
+	closes := false
 	command := newCosmoSubcommand(env, "run <key> [--limit N] [--duration 30s] [--wait 5s] [flags] -- command [argument…]",
 		"Run a command while holding a slot of a limit", cosmoRunHelp, nil,
 		func(flags *pflag.FlagSet) {
@@ -39,6 +40,7 @@ func cosmoRunCommand(env settings.Environment) *cobra.Command {
 			flags.Var(settings.Duration(&s.wait, 0, 0, settings.MaxDuration), "wait", "how long to wait for a slot")
 			flags.Var(settings.Duration(&killAfter, 0, 0, time.Hour), "kill-after",
 				"time for the command to end after SIGTERM; 0 means a third of --duration, at most 10s")
+			addClose(flags, &closes)
 		},
 		func() (err error) {
 			killAfter, err = timeToEnd(killAfter, "duration", s.duration)
@@ -57,7 +59,7 @@ func cosmoRunCommand(env settings.Environment) *cobra.Command {
 			}
 			s.cosmoSubcommand, s.key, s.until = c, args[0], clock.Now()+s.wait
 			defer s.close()
-			cfg := underlease.Config{Slot: s, KillAfter: killAfter}
+			cfg := underlease.Config{Slot: s, KillAfter: killAfter, Close: closes}
 			return runUnder(c.Context(), c.Command, args[dash:], settings.WithoutSecrets(os.Environ()), cfg, s.granted)
 		})
 	command.DisableFlagsInUseLine = true // flags come before the command

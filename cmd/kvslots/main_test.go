@@ -45,6 +45,7 @@ func newProcess(t *testing.T, args ...string) *exec.Cmd {
 	kvslotstest.Must(t, err)
 	process := exec.Command(path, args...)
 	process.Env = append(os.Environ(), asProgram+"=1")
+	withoutTerminal(process)
 	return process
 }
 

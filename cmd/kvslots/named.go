@@ -89,11 +89,9 @@ func (n *named) lock(ctx context.Context) error {
 	return n.mutex.Lock(ctx)
 }
 
-// Return ends the session, with all that it holds. It tries until that has ended by itself.
+// Return ends the session, with all that it holds.
 func (n *named) Return(ctx context.Context) error {
-	ctx, cancel := whileHeld(ctx, n.mutex)
-	defer cancel()
-	n.in.from.hint = "trying to release the lock until its lease ends, or a second signal comes"
+	n.in.from.hint = "trying to release the lock for 10 s, or until a second signal"
 	return n.in.from.explain(n.in.close(ctx))
 }
 

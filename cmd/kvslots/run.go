@@ -29,17 +29,20 @@ its lease, even if the machine was suspended meanwhile. If kvslots itself is kil
 shell in a session of its own; a job object on Windows) kills the command's process group. What has left that group goes on, as
 with setsid(1), and at a terminal, or without /bin/sh, what the command has started.
 
-kvslots passes signals on to the command. The command runs in a process group of its own, and when the lease ends, kvslots
-signals the whole group. If standard input is the terminal, the command stays in the group of kvslots, as with flock(1): it
-gets Ctrl-C and Ctrl-Z from the terminal, and when the lease ends, kvslots signals only the command, not the processes that
-the command has started. If a signal is ignored when kvslots starts, as SIGHUP is under nohup(1), kvslots and the command
-ignore it.
+kvslots passes signals on to the command's process group, and ends that group when the lease ends. If kvslots has a
+controlling terminal, the command stays in the group of kvslots, as with flock(1), and gets Ctrl-C and Ctrl-Z from the terminal;
+kvslots signals the processes of the group that the command has started. If a signal is ignored when kvslots starts, as SIGHUP
+is under nohup(1), kvslots and the command ignore it. A command of another user cannot be ended: write "sudo kvslots run …
+-- job", not "kvslots run … -- sudo job".
+
+What the command leaves in the background, as "job &", keeps the slot until it ends, unless --close is given. What has left the
+command's process group, as with setsid(1) or a daemon, does not.
 
 With "--wait forever" kvslots waits without a limit. While no gateway can be reached, or gateways answer 429, 502, 503,
 504 or 507, kvslots tries again until --wait is over. After SIGINT or SIGTERM it leaves the line at once; if it is killed with
 SIGKILL, the gateway keeps its place for --resume-grace, 10 s by default. When
-the command has ended, kvslots tries to return the slot until its lease ends, or kvslots gets a second signal, and for 5 s at
-most if kvslots has ended the command. If the gateway grants a shorter lease than --ttl, kvslots prints that to standard error.
+the command has ended, kvslots tries to return the slot for 10 s, or until it gets a second signal, and for 5 s at most if
+kvslots has ended the command. If the gateway grants a shorter lease than --ttl, kvslots prints that to standard error.
 
 With --also the command runs while slots of several pools are held. They are taken in one order for all processes, so that
 no two of them wait for each other; if one is not free in time, none is held. KVSLOTS_FENCE and the like are those of the

@@ -29,6 +29,7 @@ type runOptions struct {
 	keepSecrets  bool
 	quiet        bool
 	shell        string
+	close        bool
 	also         []string
 }
 
@@ -42,9 +43,14 @@ func (o *runOptions) addFlags(flags *pflag.FlagSet, ttl, wait time.Duration, wha
 	flags.BoolVar(&o.keepSecrets, "keep-credentials", false, "leave the variables with credentials of kvslots to the command")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing if the "+what+" is taken")
 	flags.StringVarP(&o.shell, "command", "c", "", "run this line with /bin/sh -c, instead of a command after --")
+	addClose(flags, &o.close)
 	flags.StringArrayVar(&o.also, "also", nil, others+"; may be repeated. All are taken, or none")
 	flags.Var(settings.Duration(&o.killAfter, 0, 0, time.Hour), "kill-after",
 		"time for the command to end after SIGTERM; 0 means a fifteenth of --ttl, 1s to 10s")
+}
+
+func addClose(flags *pflag.FlagSet, closes *bool) {
+	flags.BoolVarP(closes, "close", "o", false, "give back when the command itself has ended, and not when what it has started in the background has")
 }
 
 // runs makes a command one that runs another: its errors have exit codes, and its flags come before the other's.
@@ -91,7 +97,7 @@ func (o *runOptions) runUnder(ctx context.Context, p *cobra.Command, h holding, 
 	if o.keepSecrets {
 		environment = os.Environ()
 	}
-	return runUnder(ctx, p, argv, environment, underlease.Config{Slot: h, KillAfter: o.killAfter}, func() ([]string, error) {
+	return runUnder(ctx, p, argv, environment, underlease.Config{Slot: h, KillAfter: o.killAfter, Close: o.close}, func() ([]string, error) {
 		h.printShortfall()
 		if granted == nil {
 			return h.environment(), nil
@@ -135,6 +141,7 @@ func timeToEnd(killAfter time.Duration, flag string, ttl time.Duration) (time.Du
 // runUnder runs argv under a lease, with the streams of command. granted is called when the
 // lease is granted, and returns the variables to add to the environment of argv.
 func runUnder(ctx context.Context, command *cobra.Command, argv, variables []string, cfg underlease.Config, granted func() ([]string, error)) error {
+	cfg.Alone = command.InOrStdin() == os.Stdin
 	child := exec.Command(argv[0], argv[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr()
 	cfg.Command = child

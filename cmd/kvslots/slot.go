@@ -65,24 +65,12 @@ func (s *slot) Borrow(ctx context.Context) (underlease.Lease, error) {
 }
 
 func (s *slot) Return(ctx context.Context) error {
-	ctx, cancel := whileHeld(ctx, s.lease)
-	defer cancel()
-	s.from.hint = "trying to return the slot until its lease ends, or a second signal comes"
-	_, err := s.lease.Return(ctx)
+	s.from.hint = "trying to return the slot for 10 s, or until a second signal"
+	_, err := s.lease.Return(kvslots.ReturnWithin(ctx))
 	if errors.Is(err, kvslots.ErrNotHeld) || errors.Is(err, kvslots.ErrNoPool) {
 		return nil
 	}
 	return s.from.explain(err)
-}
-
-// whileHeld returns the context for the return of a lease: it ends when the lease has ended for certain. The
-// server may have received a renewal that failed.
-func whileHeld(ctx context.Context, lease underlease.Lease) (context.Context, context.CancelFunc) {
-	left := lease.Left()
-	if lease.Trouble() != nil {
-		left = lease.TTL()
-	}
-	return context.WithTimeout(kvslots.ReturnWithin(ctx), max(left, time.Second))
 }
 
 func (s *slot) printShortfall() { printShortfall(s.from.stderr, s.lease.TTL(), s.ttl) }

@@ -26,6 +26,12 @@ type terminal struct {
 // onTerminal runs kvslots in the foreground of a terminal.
 func onTerminal(t *testing.T, args ...string) (*exec.Cmd, *terminal) {
 	t.Helper()
+	return processOnTerminal(t, newProcess(t, args...), false)
+}
+
+// processOnTerminal starts a process in the foreground of a terminal, of which it may have no standard input.
+func processOnTerminal(t *testing.T, process *exec.Cmd, redirected bool) (*exec.Cmd, *terminal) {
+	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Skip("no pseudo-terminals here: ", err)
@@ -37,9 +43,11 @@ func onTerminal(t *testing.T, args ...string) (*exec.Cmd, *terminal) {
 	theirs, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	kvslotstest.Must(t, err)
 	defer theirs.Close()
-	process := newProcess(t, args...)
 	process.Stdin, process.Stdout, process.Stderr = theirs, theirs, theirs
-	process.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	process.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}
+	if redirected {
+		process.Stdin = nil
+	}
 	startProcess(t, process)
 	shown, done := &logtest.Output{}, make(chan struct{})
 	go func() {
@@ -74,6 +82,35 @@ func TestRunCommandAtATerminal(t *testing.T) {
 		t.Errorf("shown:\n%s", got)
 	}
 	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
+}
+
+// A command that asks on the terminal gets the answer, also if its standard input is another file.
+func TestRunCommandAsksOnTheTerminal(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	process := newProcess(t, underName([]string{"--server", p.url}, `echo asks >/dev/tty; read line </dev/tty; echo "read $line"`, "lock", "nightly")...)
+	process, term := processOnTerminal(t, process, true)
+	waitFor(t, func() bool { return strings.Contains(term.shown.String(), "asks") })
+	fmt.Fprintln(term.person, "hello")
+	if err := process.Wait(); err != nil {
+		t.Error(err)
+	}
+	waitFor(t, func() bool { return strings.Contains(term.shown.String(), "read hello") })
+}
+
+// At a terminal the command gets a signal that another process sends to kvslots alone, and its children get it.
+func TestRunCommandPassesSignalsAtATerminal(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	for sig, name := range map[syscall.Signal]string{syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT", syscall.SIGTERM: "TERM", syscall.SIGHUP: "HUP"} {
+		t.Run(name, func(t *testing.T) {
+			script := `trap 'echo got ` + name + `; exit 9' ` + name + `; echo ready; while :; do sleep 0.05; done`
+			process, term := onTerminal(t, underName([]string{"--server", p.url}, script, "lock", "nightly")...)
+			waitFor(t, func() bool { return strings.Contains(term.shown.String(), "ready") })
+			if code := endBy(t, process, sig); code != 9 {
+				t.Errorf("exit code %d", code)
+			}
+			waitFor(t, func() bool { return strings.Contains(term.shown.String(), "got "+name) })
+		})
+	}
 }
 
 // If Ctrl-Z reaches only kvslots, the command stops and continues with kvslots.

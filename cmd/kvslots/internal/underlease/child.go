@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
+// child is a command, with the process group in which it runs.
 type child struct {
 	command *exec.Cmd
 	shared  bool          // whether it is in the process group of this process
-	done    chan struct{} // closed when it has ended
-	guard   *guard        // kills it when this process has died
+	done    chan struct{} // closed when the command has ended
+	guard   *guard        // kills the group when this process has died
 }
 
 // startChild starts a command, in the process group of this process if shared is true,
-// or else in a new one.
+// or else in a new one. The caller must call release.
 func startChild(command *exec.Cmd, shared bool) (*child, error) {
 	c := &child{command: command, shared: shared, done: make(chan struct{})}
 	c.arrange()
@@ -27,7 +28,6 @@ func startChild(command *exec.Cmd, shared bool) (*child, error) {
 		// the process; see arrange.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		defer c.guard.stop()
 		err := command.Start()
 		if err == nil {
 			c.guard.watch(c)
@@ -38,9 +38,19 @@ func startChild(command *exec.Cmd, shared bool) (*child, error) {
 		}
 		defer close(c.done)
 		_ = command.Wait() // code reports how it ended
+		if c.shared {
+			c.guard.stop() // it would kill a later process with the command's number
+		}
 	}()
-	return c, <-started
+	err := <-started
+	if err != nil {
+		c.release()
+	}
+	return c, err
 }
+
+// release lets what is left of the group live on.
+func (c *child) release() { c.guard.stop() }
 
 func (c *child) ended() bool {
 	select {

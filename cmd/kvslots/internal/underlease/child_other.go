@@ -2,14 +2,19 @@
 
 package underlease
 
-import (
-	"io"
-	"os"
-)
+import "os"
 
 // Without process groups and signals this process can only kill the command.
 
-func sharesTerminal(io.Reader) bool { return true }
+func hasTerminal() bool { return true }
+
+func ignoreIgnored() {}
+
+func recordOrigins([]os.Signal) {}
+
+func adoptOrphans() chan os.Signal { return nil }
+
+func reapOrphans(...int) {}
 
 func forwarded(bool) []os.Signal { return []os.Signal{os.Interrupt} }
 
@@ -21,12 +26,16 @@ func suspend(os.Signal) {}
 
 func (c *child) arrange() {}
 
-func (c *child) pass(os.Signal) {} // the console sends the signal to the command, too
+func (c *child) pass(os.Signal) error { return nil } // the console sends the signal to the command, too
 
-func (c *child) terminate() { c.kill() }
+func (c *child) terminate() error { return c.kill() }
 
-func (c *child) kill() { _ = c.command.Process.Kill() }
+func (c *child) kill() error { return c.command.Process.Kill() }
 
 func (c *child) leftBehind() bool { return false }
+
+func (c *child) isStopped() bool { return false }
+
+func (c *child) reap() {}
 
 func (c *child) code() int { return c.command.ProcessState.ExitCode() }

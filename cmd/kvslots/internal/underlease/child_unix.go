@@ -3,7 +3,7 @@
 package underlease
 
 import (
-	"io"
+	"errors"
 	"os"
 	"os/signal"
 	"slices"
@@ -12,16 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sharesTerminal reports whether stdin is a terminal whose foreground process
-// group is that of this process. The command must then stay in that group: no other
-// group can read from the terminal.
-func sharesTerminal(stdin io.Reader) bool {
-	file, ok := stdin.(*os.File)
-	if !ok {
-		return false
+// hasTerminal reports whether this process has a controlling terminal, whatever its standard input is. The command
+// must then stay in the group of this process: the shell makes only that the foreground group, and
+// no other can read from the terminal.
+func hasTerminal() bool {
+	tty, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		_ = unix.Close(tty)
 	}
-	group, err := unix.IoctlGetInt(int(file.Fd()), unix.TIOCGPGRP)
-	return err == nil && group == unix.Getpgrp()
+	return err == nil
 }
 
 var endSignals = []os.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
@@ -52,43 +51,55 @@ func suspend(sig os.Signal) {
 	}
 }
 
-func (c *child) pass(sig os.Signal) {
-	switch sig {
-	case syscall.SIGINT, syscall.SIGQUIT:
-		if c.shared {
-			return // the terminal has sent the signal to both
-		}
-	case syscall.SIGTSTP:
-		c.signal(syscall.SIGTSTP)
-		suspend(sig)
-		return
+// pass passes on a signal, unless the terminal has sent it to both.
+func (c *child) pass(sig os.Signal) error {
+	if c.shared && fromTerminal(sig) {
+		return nil
 	}
-	c.signal(sig.(syscall.Signal))
+	err := c.signal(sig.(syscall.Signal))
+	suspend(sig)
+	return err
 }
 
-// terminate asks the command to end, and continues it if it is stopped.
-func (c *child) terminate() {
-	c.signal(syscall.SIGTERM)
-	c.signal(syscall.SIGCONT)
+// terminate asks the command's group to end, and continues it if it is stopped.
+func (c *child) terminate() error {
+	return errors.Join(c.signal(syscall.SIGTERM), c.signal(syscall.SIGCONT))
 }
 
-func (c *child) kill() { c.signal(syscall.SIGKILL) }
+func (c *child) kill() error { return c.signal(syscall.SIGKILL) }
 
-// signal sends a signal to the command's process group, or to the command alone if
-// it shares the group of this process.
-func (c *child) signal(sig syscall.Signal) {
+// signal sends a signal to the command's group. If that is the group of this process, it sends it to the command, and
+// to what is left of what the command has started. Its error is that a process may not be signalled.
+func (c *child) signal(sig syscall.Signal) (err error) {
+	targets := []int{-c.command.Process.Pid}
 	if c.shared {
-		_ = c.command.Process.Signal(sig)
-		return
+		targets = descendants()
+		if pid := c.command.Process.Pid; !c.ended() && !slices.Contains(targets, pid) {
+			targets = append(targets, pid)
+		}
 	}
-	_ = unix.Kill(-c.command.Process.Pid, sig)
+	for _, pid := range targets {
+		if failed := unix.Kill(pid, sig); failed == unix.EPERM {
+			err = failed
+		}
+	}
+	return err
 }
 
-// leftBehind reports whether processes are left in the command's own group: a shell may
+// leftBehind reports whether processes are left in the command's group when the command has ended: a shell may
 // end before the processes that it has started.
 func (c *child) leftBehind() bool {
-	return !c.shared && unix.Kill(-c.command.Process.Pid, 0) == nil
+	if c.shared {
+		return len(descendants()) > 0
+	}
+	err := unix.Kill(-c.command.Process.Pid, 0)
+	return err == nil || err == unix.EPERM // it is another user's
 }
+
+func (c *child) isStopped() bool { return isStopped(c.command.Process.Pid) }
+
+// reap waits for what has ended of the command's orphans.
+func (c *child) reap() { reapOrphans(append(c.guard.pids(), c.command.Process.Pid)...) }
 
 func (c *child) code() int {
 	status, ok := c.command.ProcessState.Sys().(syscall.WaitStatus)

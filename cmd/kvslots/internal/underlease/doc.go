@@ -1,7 +1,7 @@
 // Package underlease runs a command under a lease.
 //
-// [Run] borrows a lease, starts the command, and returns the lease when the command has
-// ended. The lease renews itself meanwhile. If it cannot be renewed, or another client has returned it, Run ends the
+// [Run] borrows a lease, starts the command, and returns the lease when the command's process group is
+// empty. The lease renews itself meanwhile. If it cannot be renewed, or another client has returned it, Run ends the
 // command: with SIGTERM, and with SIGKILL after [Config.KillAfter], early enough that a
 // lease that cannot be renewed outlives the command by [Margin].
 //
@@ -14,5 +14,6 @@
 // that shares the group of this process, at a terminal. If the process is stopped
 // (SIGSTOP), nothing ends the command in time.
 //
-// Begin with underlease.go, then supervision.go, lease.go and child.go; guard_unix.go is the guard.
+// Begin with underlease.go, then supervision.go, lease.go and child.go; guard_unix.go is the guard, and
+// orphans_linux.go knows what is left of the command. origin_linux.go has what os/signal does not tell.
 package underlease

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"sync"
 	"syscall"
 )
 
@@ -14,6 +15,8 @@ import (
 type guard struct {
 	process *exec.Cmd
 	tell    io.WriteCloser // ends with this process
+	once    sync.Once
+	waiting sync.WaitGroup
 }
 
 // guardScript reads what to kill, and then whether the command has ended. Without that line, this process has died.
@@ -31,6 +34,7 @@ func startGuard() *guard {
 	if err != nil {
 		return nil
 	}
+	g.waiting.Go(func() { _ = g.process.Wait() }) // it may be killed
 	return g
 }
 
@@ -46,9 +50,19 @@ func (g *guard) watch(c *child) {
 
 // stop ends the guard: the command has ended, or has not begun.
 func (g *guard) stop() {
-	if g != nil {
+	if g == nil {
+		return
+	}
+	g.once.Do(func() {
 		fmt.Fprint(g.tell, "ended\nended\n") // the first is for a command that has not begun
 		_ = g.tell.Close()
-		_ = g.process.Wait()
+		g.waiting.Wait()
+	})
+}
+
+func (g *guard) pids() []int {
+	if g == nil {
+		return nil
 	}
+	return []int{g.process.Process.Pid}
 }

@@ -1,6 +1,7 @@
 package underlease
 
 import (
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -8,7 +9,10 @@ import (
 
 // guard is a job object that kills the command, with all that it has started, when this process dies: the
 // system closes its handle then. A nil guard does nothing.
-type guard struct{ job windows.Handle }
+type guard struct {
+	job  windows.Handle
+	once sync.Once
+}
 
 // startGuard returns nil if there is no job object.
 func startGuard() *guard {
@@ -16,7 +20,7 @@ func startGuard() *guard {
 	if err != nil {
 		return nil
 	}
-	g := &guard{job}
+	g := &guard{job: job}
 	if g.limit(windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE) != nil {
 		_ = windows.CloseHandle(job)
 		return nil
@@ -46,7 +50,9 @@ func (g *guard) watch(c *child) {
 // stop lets what the command has left behind live.
 func (g *guard) stop() {
 	if g != nil {
-		_ = g.limit(0)
-		_ = windows.CloseHandle(g.job)
+		g.once.Do(func() {
+			_ = g.limit(0)
+			_ = windows.CloseHandle(g.job)
+		})
 	}
 }

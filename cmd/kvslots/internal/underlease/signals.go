@@ -30,15 +30,25 @@ func (e SignalError) ExitCode() int {
 
 type signals struct {
 	received chan os.Signal
-	first    time.Duration // time, by package clock, of the first signal that asks to end; 0 before
+	orphans  chan os.Signal // receives when a child has ended; nil if this process adopts none
+	first    time.Duration  // time, by package clock, of the first signal that asks to end; 0 before
 }
 
 func catchSignals(shared bool) *signals {
 	s := &signals{received: make(chan os.Signal, 16)}
+	ignoreIgnored()
 	if caught := forwarded(shared); len(caught) > 0 { // Notify without signals would catch all
 		signal.Notify(s.received, caught...)
+		recordOrigins(caught)
 	}
 	return s
+}
+
+func (s *signals) stop() {
+	signal.Stop(s.received)
+	if s.orphans != nil {
+		signal.Stop(s.orphans)
+	}
 }
 
 // during calls do while no command is running. The first signal whose default is to end
@@ -57,6 +67,8 @@ func (s *signals) during(ctx context.Context, do func(stop, hurry context.Contex
 		select {
 		case <-done:
 			return
+		case <-s.orphans:
+			reapOrphans()
 		case sig := <-s.received:
 			if !deadly(sig) {
 				suspend(sig)

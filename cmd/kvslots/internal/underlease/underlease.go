@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
-	"os/signal"
 	"time"
 )
 
@@ -21,9 +20,17 @@ type Config struct {
 	Slot Slot
 
 	// Command is the command to run. Run sets its SysProcAttr and WaitDelay. The
-	// command gets its own process group, unless its Stdin is the terminal of this
-	// process: only the foreground group of a terminal can read from it.
+	// command gets its own process group, unless Alone is set and this process has a controlling
+	// terminal: only the foreground group of a terminal can read from it.
 	Command *exec.Cmd
+
+	// Alone says that no other part of this process starts processes. Run then reaps all
+	// that this process adopts.
+	Alone bool
+
+	// Close returns the lease when the command has ended. Otherwise Run keeps it until the
+	// command's process group is empty.
+	Close bool
 
 	// Prepare completes Command after the lease is granted. If Prepare returns an
 	// error, Run does not start Command.
@@ -44,16 +51,19 @@ type Config struct {
 //
 // Run passes signals to this process on to the command. While no command is running, the
 // first signal that asks to end ends the wait for a lease, and a second one ends the
-// attempts to return the lease. After ExitLost they end within 5 s.
+// attempts to return the lease. They end within 10 s, after ExitLost within 5 s.
 func Run(ctx context.Context, cfg Config) (code int, err error) {
 	// If the command does not exist, do not borrow.
 	if _, err := exec.LookPath(cfg.Command.Args[0]); err != nil {
 		return startCode(err), err
 	}
-	r := &runner{Config: cfg, shared: sharesTerminal(cfg.Command.Stdin)}
+	r := &runner{Config: cfg, shared: cfg.Alone && hasTerminal()}
 	// Catch signals before the lease is granted: a signal must not leave a lease behind.
 	r.signals = catchSignals(r.shared)
-	defer signal.Stop(r.signals.received)
+	defer r.signals.stop()
+	if cfg.Alone {
+		r.signals.orphans = adoptOrphans()
+	}
 
 	lease, err := r.obtain(ctx)
 	if sig, ok := errors.AsType[SignalError](err); ok {
@@ -64,18 +74,23 @@ func Run(ctx context.Context, cfg Config) (code int, err error) {
 	}
 	code, err = r.use(ctx, lease)
 	r.signals.during(ctx, func(_, hurry context.Context) {
+		within := returnTimeout
 		if r.lost {
-			var cancel context.CancelFunc
-			hurry, cancel = context.WithTimeout(hurry, lostTimeout)
-			defer cancel()
+			within = lostTimeout
 		}
+		hurry, cancel := context.WithTimeout(hurry, within)
+		defer cancel()
 		r.giveBack(hurry)
 	})
 	return code, err
 }
 
-// lostTimeout bounds the return of a lease that has ended, as far as Run knows.
-const lostTimeout = 5 * time.Second
+// returnTimeout bounds the return of a lease, as in all clients (kvslots/client/PROMISES.md), and lostTimeout
+// that of one that has ended, as far as Run knows.
+const (
+	returnTimeout = 10 * time.Second
+	lostTimeout   = 5 * time.Second
+)
 
 type runner struct {
 	Config
@@ -133,6 +148,7 @@ func (r *runner) use(ctx context.Context, lease Lease) (code int, err error) {
 	if err != nil {
 		return startCode(err), err
 	}
+	defer child.release()
 	return r.supervise(ctx, lease, child), nil
 }
 

@@ -1,0 +1,5 @@
+//go:build linux && (amd64 || arm64) && !(go1.26 && !go1.27)
+
+package underlease
+
+var fwdSig [65]uintptr // see ignored_linux.go: SIGQUIT, SIGTERM and the like are not known to be ignored

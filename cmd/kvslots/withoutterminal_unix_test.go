@@ -1,0 +1,11 @@
+//go:build unix
+
+package main
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// withoutTerminal lets a process have no controlling terminal, whoever runs the tests.
+func withoutTerminal(process *exec.Cmd) { process.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

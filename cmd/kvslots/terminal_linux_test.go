@@ -32,14 +32,15 @@ func onTerminal(t *testing.T, args ...string) (*exec.Cmd, *terminal) {
 // processOnTerminal starts a process in the foreground of a terminal, of which it may have no standard input.
 func processOnTerminal(t *testing.T, process *exec.Cmd, redirected bool) (*exec.Cmd, *terminal) {
 	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Skip("no pseudo-terminals here: ", err)
 	}
-	kvslotstest.Must(t, unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	person := os.NewFile(uintptr(fd), "ptmx") // whose Close ends reads
+	kvslotstest.Must(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	kvslotstest.Must(t, err)
-	kvslotstest.Must(t, unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 132}))
+	kvslotstest.Must(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 132}))
 	theirs, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	kvslotstest.Must(t, err)
 	defer theirs.Close()
@@ -110,6 +111,31 @@ func TestRunCommandPassesSignalsAtATerminal(t *testing.T) {
 			}
 			waitFor(t, func() bool { return strings.Contains(term.shown.String(), "got "+name) })
 		})
+	}
+}
+
+// When the terminal has gone, the kernel tells the leader of its session alone, which is kvslots after "ssh -t host kvslots lock …".
+func TestRunCommandAfterHangup(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	process, term := onTerminal(t, underName([]string{"--server", p.url}, `trap 'exit 9' HUP; echo ready; while :; do sleep 0.05; done`, "lock", "nightly")...)
+	waitFor(t, func() bool { return strings.Contains(term.shown.String(), "ready") })
+	term.person.Close()
+	_ = process.Wait()
+	if code := process.ProcessState.ExitCode(); code != 9 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// What a shell has started before it became kvslots is not the command's.
+func TestLockAfterExec(t *testing.T) {
+	p := startServe(t, noEnv, "--data-dir", t.TempDir())
+	process := newProcess(t, underName([]string{"--server", p.url}, `exit 3`, "lock", "nightly")...)
+	process.Args = append([]string{"sh", "-c", `sleep 600 & exec "$0" "$@"`, process.Path}, process.Args[1:]...)
+	process.Path = "/bin/sh"
+	process, _ = processOnTerminal(t, process, false)
+	_ = process.Wait()
+	if code := process.ProcessState.ExitCode(); code != 3 {
+		t.Errorf("exit code %d", code)
 	}
 }
 

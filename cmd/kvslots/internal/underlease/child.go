@@ -10,6 +10,7 @@ import (
 type child struct {
 	command *exec.Cmd
 	shared  bool          // whether it is in the process group of this process
+	others  []int         // processes below this one, in its group, that it has not started: of what exec(2) has replaced
 	done    chan struct{} // closed when the command has ended
 	guard   *guard        // kills the group when this process has died
 }
@@ -17,7 +18,7 @@ type child struct {
 // startChild starts a command, in the process group of this process if shared is true,
 // or else in a new one. The caller must call release.
 func startChild(command *exec.Cmd, shared bool) (*child, error) {
-	c := &child{command: command, shared: shared, done: make(chan struct{})}
+	c := &child{command: command, shared: shared, others: descendants(), done: make(chan struct{})}
 	c.arrange()
 	c.guard = startGuard()
 	// Processes that the command leaves behind may keep its output open.

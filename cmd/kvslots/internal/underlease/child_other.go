@@ -16,6 +16,8 @@ func adoptOrphans() chan os.Signal { return nil }
 
 func reapOrphans(...int) {}
 
+func descendants() []int { return nil }
+
 func forwarded(bool) []os.Signal { return []os.Signal{os.Interrupt} }
 
 func deadly(os.Signal) bool { return true }

@@ -73,7 +73,7 @@ func (c *child) kill() error { return c.signal(syscall.SIGKILL) }
 func (c *child) signal(sig syscall.Signal) (err error) {
 	targets := []int{-c.command.Process.Pid}
 	if c.shared {
-		targets = descendants()
+		targets = c.descendants()
 		if pid := c.command.Process.Pid; !c.ended() && !slices.Contains(targets, pid) {
 			targets = append(targets, pid)
 		}
@@ -90,10 +90,15 @@ func (c *child) signal(sig syscall.Signal) (err error) {
 // end before the processes that it has started.
 func (c *child) leftBehind() bool {
 	if c.shared {
-		return len(descendants()) > 0
+		return len(c.descendants()) > 0
 	}
 	err := unix.Kill(-c.command.Process.Pid, 0)
 	return err == nil || err == unix.EPERM // it is another user's
+}
+
+// descendants returns what the command has started and has left in a group that it shares.
+func (c *child) descendants() []int {
+	return slices.DeleteFunc(descendants(), func(pid int) bool { return slices.Contains(c.others, pid) })
 }
 
 func (c *child) isStopped() bool { return isStopped(c.command.Process.Pid) }

@@ -2,4 +2,4 @@
 
 package underlease
 
-var fwdSig [65]uintptr // see ignored_linux.go: SIGQUIT, SIGTERM and the like are not known to be ignored
+var fwdSig [65]uintptr // see ignored_linux.go; only SIGHUP, SIGINT, SIGTSTP, SIGCONT, SIGTTIN and SIGTTOU are known to be ignored

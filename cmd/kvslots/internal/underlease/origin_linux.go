@@ -56,6 +56,8 @@ func recordOrigins(caught []os.Signal) {
 	}
 }
 
-// fromTerminal reports whether the kernel has sent a signal, as on Ctrl-C to all processes of the foreground group,
-// and no process.
-func fromTerminal(sig os.Signal) bool { return codes[sig.(syscall.Signal)] > 0 }
+// fromTerminal reports whether the kernel has sent a signal on Ctrl-C or Ctrl-\: to all processes of the foreground
+// group. SIGHUP it sends to a session's leader alone, which may be this process.
+func fromTerminal(sig os.Signal) bool {
+	return (sig == syscall.SIGINT || sig == syscall.SIGQUIT) && codes[sig.(syscall.Signal)] > 0
+}

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Go's runtime does not touch signals that are ignored when the process starts: SIGHUP, SIGINT, SIGTTIN, SIGTTOU.
+// Without it the command inherits that SIGHUP, SIGINT, SIGTTIN and SIGTTOU are ignored: Go's runtime does not touch these.
 func ignoreIgnored() {}
 
 func recordOrigins([]os.Signal) {}

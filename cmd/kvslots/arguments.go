@@ -14,6 +14,8 @@ import (
 const poolHelp = `The pool's UUID is its only credential, and other users of the machine can see command lines. So <pool> may also be
 @FILE, a file that contains the UUID (@- is standard input). Without <pool> the command takes it from KVSLOTS_POOL.`
 
+const leaseHelp = `<lease> may also be @FILE. Without it the command takes it from KVSLOTS_LEASE, which "kvslots borrow" sets.`
+
 // arguments checks the number of arguments, and names the one that is missing. names are those of
 // the usage; the optional ones are in brackets.
 func arguments(names ...string) cobra.PositionalArgs {

@@ -32,7 +32,7 @@ func (t *leaseTerms) addTTL(flags *pflag.FlagSet, ttl time.Duration) {
 	flags.Var(settings.Seconds(&t.ttl, ttl, time.Second, settings.MaxDuration), "ttl", "how long the lease lasts; the gateway may grant less")
 }
 
-const borrowHelp = `Borrow the lowest free slot, and print its lease as assignments for a shell:
+const borrowHelp = `Borrow the lowest free slot, and print its lease as variables for a shell, which exports them:
 
     eval "$(kvslots borrow --ttl 30s --wait 5s)" || exit
 
@@ -83,7 +83,8 @@ func borrowCommand(env settings.Environment) *cobra.Command {
 }
 
 func (l leaseAnswer) String() string {
-	return fmt.Sprintf("%s\nKVSLOTS_EXPIRES_IN=%d", strings.Join(l.environment(), "\n"), l.ExpiresIn)
+	const exported = "export KVSLOTS_LEASE KVSLOTS_POSITION KVSLOTS_FENCE KVSLOTS_EXPIRES_IN"
+	return fmt.Sprintf("%s\nKVSLOTS_EXPIRES_IN=%d\n%s", strings.Join(l.environment(), "\n"), l.ExpiresIn, exported)
 }
 
 // environment returns the variables that "run" sets for its command.

@@ -87,8 +87,8 @@ func TestCommands(t *testing.T) {
 		wantCall(t, 1, "", "kvslots: no such pool\n", ask("inspect")...)
 		wantCall(t, 1, "", "kvslots: no such pool\n", ask("borrow")...)
 		wantCall(t, 0, "count 2, in use 0, available 2, waiting 0\n", "", ask("register", "--count", "2")...)
-		out := wantCall(t, 0, "KVSLOTS_LEASE=[-0-9a-f]{36}\nKVSLOTS_POSITION=0\nKVSLOTS_FENCE=[0-9]+\nKVSLOTS_EXPIRES_IN=30\n", "", ask("borrow")...)
-		wantCall(t, 0, ".*POSITION=1\n.*EXPIRES_IN=7\n", "", ask("borrow", "--ttl", "7")...)
+		out := wantCall(t, 0, "KVSLOTS_LEASE=[-0-9a-f]{36}\nKVSLOTS_POSITION=0\nKVSLOTS_FENCE=[0-9]+\nKVSLOTS_EXPIRES_IN=30\nexport KVSLOTS_LEASE KVSLOTS_POSITION KVSLOTS_FENCE KVSLOTS_EXPIRES_IN\n", "", ask("borrow")...)
+		wantCall(t, 0, ".*POSITION=1\n.*EXPIRES_IN=7\nexport .*\n", "", ask("borrow", "--ttl", "7")...)
 		wantCall(t, 75, "", "kvslots: no resource available: taken by .*, for [0-9]+s; place 1 in the line\n", ask("borrow", "--wait", "1s")...)
 		wantCall(t, 0, "count 2, in use 2, available 0, waiting 0\nhash "+hash+"\n", "", ask("inspect")...)
 		lease := regexp.MustCompile("LEASE=(.*)").FindStringSubmatch(out)[1]

@@ -78,20 +78,26 @@ func (c *gatewayCommand) withPool(args []string, do func(from *lender, pool uuid
 	return c.with(func(from *lender) error { return do(from, pool) })
 }
 
-var leaseArguments = []string{"[<pool>]", "<lease>"}
+var leaseArguments = []string{"[<pool>]", "[<lease>]"}
 
-// withLease is withPool for the lease that is the last of args, too. An argument alone is the
-// lease, unless there is no pool then.
-func (c *gatewayCommand) withLease(args []string, do func(from *lender, pool, lease uuid.UUID) error) error {
+// withLease is withPool for the lease that is the last of args, too, or else in the environment. An argument alone
+// is the lease, unless there is no pool then.
+func (c *gatewayCommand) withLease(args []string, do func(from *lender, pool, lease uuid.UUID) error) (err error) {
+	var lease uuid.UUID
 	last := len(args) - 1
-	if last == 0 && c.env[settings.PoolVariable] == "" {
-		return settings.Usagef("<pool> or <lease> is missing: give both, or the pool in %s", settings.PoolVariable)
+	switch {
+	case last == 1, last == 0 && c.env[settings.PoolVariable] != "":
+		lease, err = secretArgument(c.Command, "<lease>", args[last])
+		args = args[:last]
+	case c.env[settings.LeaseVariable] == "":
+		return settings.Usagef("<pool> or <lease> is missing: give both, or set %s or %s", settings.PoolVariable, settings.LeaseVariable)
+	default:
+		lease, err = parseSecret(settings.LeaseVariable, c.env[settings.LeaseVariable])
 	}
-	lease, err := secretArgument(c.Command, "<lease>", args[last])
 	if err != nil {
 		return err
 	}
-	return c.withPool(args[:last], func(from *lender, pool uuid.UUID) error { return do(from, pool, lease) })
+	return c.withPool(args, func(from *lender, pool uuid.UUID) error { return do(from, pool, lease) })
 }
 
 func (c *gatewayCommand) answer(err error, body fmt.Stringer) error {

@@ -22,6 +22,9 @@ error.
 The command has KVSLOTS_FENCE in its environment, and none of the variables with credentials of kvslots. It is ended before
 the lock can be another's. All this, the signals and the exit codes are as with "kvslots run"; see its help.
 
+What the command leaves in the background, as "job &", keeps the lock until it ends, unless --close is given, and is ended with the
+command. What has left the command's process group, as with setsid(1) or a daemon, keeps no lock and is not ended.
+
 The flags with a letter are those of flock(1), and kvslots waits for ever by default, as flock does. Of a job in cron that
 should be left out while the last one runs, "-n -q" prints nothing.`
 

@@ -234,7 +234,7 @@ func TestRenewCommand(t *testing.T) {
 		p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 		out := wantCall(t, 0, "KVSLOTS_LEASE=.*", "", append([]string{"borrow", pool}, transport...)...)
 		lease := strings.TrimPrefix(strings.SplitN(out, "\n", 2)[0], "KVSLOTS_LEASE=")
-		wantCall(t, 0, fmt.Sprintf("KVSLOTS_LEASE=%s\n.*KVSLOTS_EXPIRES_IN=600\n", lease), "", append([]string{"renew", pool, lease, "--ttl", "10m"}, transport...)...)
+		wantCall(t, 0, fmt.Sprintf("KVSLOTS_LEASE=%s\n.*KVSLOTS_EXPIRES_IN=600\nexport .*\n", lease), "", append([]string{"renew", pool, lease, "--ttl", "10m"}, transport...)...)
 		wantCall(t, 0, "returned\n", "", append([]string{"return", pool, lease}, transport...)...)
 		wantCall(t, 1, "", "kvslots: .*\n", append([]string{"renew", pool, lease}, transport...)...)
 	})

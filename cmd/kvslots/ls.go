@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/server"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -74,7 +75,7 @@ func (o *gatewayCommand) list(ctx context.Context, from *lender, l *listing) err
 	if err != nil {
 		return err
 	}
-	return o.reportPart(wire.NewPoolList(pools, next), table(poolRows(pools)), next != "")
+	return o.reportPart(wire.NewPoolList(pools, next), table(poolRows(pools, server.IsTerminal(o.OutOrStdout()))), next != "")
 }
 
 // reportPart prints a result that may be a part, because of --limit.
@@ -107,8 +108,8 @@ func pageSize(limit, listed int) int {
 }
 
 // poolRows returns the rows of a table, with its head. The columns that people look for
-// first fit into 80 characters.
-func poolRows(pools []kvslots.PoolStats) [][]string {
+// first fit into 80 characters, if long names are shortened.
+func poolRows(pools []kvslots.PoolStats, shorten bool) [][]string {
 	rows := [][]string{{"NAME", "STATE", "IN USE", "WAITING", "OLDEST WAIT", "EXPIRED", "TYPE", "HASH"}}
 	for i := range pools {
 		p := wire.NewPoolInfo(&pools[i])
@@ -116,8 +117,12 @@ func poolRows(pools []kvslots.PoolStats) [][]string {
 		if p.Waiting > 0 {
 			oldest = age(pools[i].OldestWait)
 		}
+		name := nameOf(&p)
+		if shorten {
+			name = shortened(name)
+		}
 		rows = append(rows, []string{
-			shortened(nameOf(&p)), stateOf(&p), fmt.Sprintf("%d/%d", p.InUse, p.Count), strconv.Itoa(p.Waiting), oldest, strconv.Itoa(p.Expired), p.Type, p.Hash[:8],
+			name, stateOf(&p), fmt.Sprintf("%d/%d", p.InUse, p.Count), strconv.Itoa(p.Waiting), oldest, strconv.Itoa(p.Expired), p.Type, p.Hash[:8],
 		})
 	}
 	return rows
@@ -136,7 +141,7 @@ func stateOf(p *wire.PoolInfo) string {
 // nameOf returns the key of a lock or a semaphore, or the public name of a pool.
 func nameOf(p *wire.PoolInfo) string { return cmp.Or(legible(p.Key+p.Name), "-") }
 
-// maxNameShown is how many characters of a name the table has.
+// maxNameShown is how many characters of a name the table has in a terminal.
 const maxNameShown = 32
 
 func shortened(name string) string {

@@ -90,6 +90,9 @@ func failure(command *cobra.Command, usage bool, err error) (code int, text stri
 	return code, text
 }
 
+// The help lists commands in the order of rootCommand.
+func init() { cobra.EnableCommandSorting = false }
+
 func rootCommand(env settings.Environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kvslots",
@@ -103,17 +106,31 @@ func rootCommand(env settings.Environment) *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(settings.FlagError)
-	root.AddCommand(
-		serveCommand(env),
-		registerCommand(env), inspectCommand(env), watchCommand(env), deleteCommand(env),
-		lsCommand(env), topCommand(env), holdersCommand(env), lineCommand(env),
-		evictCommand(env), outCommand(env), inCommand(env), pauseCommand(env), resumeCommand(env), resizeCommand(env),
-		borrowCommand(env), renewCommand(env), returnCommand(env),
-		runCommand(env), lockCommand(env), semCommand(env),
-		backupCommand(env), restoreCommand(env),
-		cosmoCommand(env), benchCommand(env), readyCommand(env),
-		completionCommand(), manCommand(), versionCommand(),
-	)
+	for _, group := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Use", []*cobra.Command{
+			lockCommand(env), semCommand(env), runCommand(env), borrowCommand(env), renewCommand(env), returnCommand(env),
+			registerCommand(env), deleteCommand(env), cosmoCommand(env),
+		}},
+		{"Look", []*cobra.Command{
+			lsCommand(env), topCommand(env), holdersCommand(env), lineCommand(env), inspectCommand(env), watchCommand(env),
+		}},
+		{"Operate", []*cobra.Command{
+			evictCommand(env), pauseCommand(env), resumeCommand(env), outCommand(env), inCommand(env), resizeCommand(env),
+		}},
+		{"Serve", []*cobra.Command{
+			serveCommand(env), readyCommand(env), backupCommand(env), restoreCommand(env), benchCommand(env),
+		}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
+		for _, command := range group.commands {
+			command.GroupID = group.title
+		}
+		root.AddCommand(group.commands...)
+	}
+	root.AddCommand(completionCommand(), manCommand(), versionCommand())
 	addExamples(root)
 	return root
 }

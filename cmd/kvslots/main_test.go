@@ -99,7 +99,9 @@ func TestRun(t *testing.T) {
 	}{
 		{"version", []string{"version"}, 0, "kvslots version " + buildOf(debug.ReadBuildInfo()).String() + "\n", ""},
 		{"version as a flag", []string{"--version"}, 0, "kvslots version " + buildOf(debug.ReadBuildInfo()).String() + "\n", ""},
-		{"help", []string{"--help"}, 0, "serve", ""},
+		{"help", []string{"--help"}, 0, "\n\nUse:\n  lock        Run a command while holding a lock\n  sem ", ""},
+		{"help for operators", []string{"--help"}, 0, "\n\nOperate:\n  evict ", ""},
+		{"help of lock", []string{"lock", "--help"}, 0, "setsid(1)", ""},
 		{"help of serve", []string{"serve", "--help"}, 0, "--http-addr", ""},
 		{"no command", nil, 0, "Usage:", ""},
 		{"unknown command", []string{"lend"}, 2, "", `kvslots: unknown command "lend"`},

@@ -127,6 +127,9 @@ func (l *lender) find(ctx context.Context, text string) (ref kvslots.PoolRef, kn
 // to the gateway in clear.
 var mistyped = regexp.MustCompile(`^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f-]*$`)
 
+// fewDigits matches what may be the beginning of a hash that is too short to be looked for.
+var fewDigits = regexp.MustCompile(`^[0-9A-Fa-f]{1,7}$`)
+
 func lockRef(argument, name string) (kvslots.PoolRef, error) {
 	if err := wire.CheckKey(name); err != nil {
 		return kvslots.PoolRef{}, settings.Usagef("%s is not the name of a lock: %w", argument, err)
@@ -147,6 +150,8 @@ func (t *target) answer(err error, body any, text string) error {
 		return err
 	case err != nil && t.pool.Key() == "":
 		return errors.New("no pool, lock or semaphore in use has this hash")
+	case err != nil && fewDigits.MatchString(t.pool.Key()):
+		return errors.New("no pool, and no lock or semaphore that is held, waited for or out of service, has this name; of a hash 8 digits are needed")
 	case err != nil:
 		return errors.New("no pool, and no lock or semaphore that is held, waited for or out of service, has this name")
 	}

@@ -13,9 +13,9 @@ import (
 
 func renewCommand(env settings.Environment) *cobra.Command {
 	var t leaseTerms
-	return newPoolCommand(env, "renew [<pool>] <lease> [--ttl 30s]", "Renew a lease",
+	return newPoolCommand(env, "renew [<pool>] [<lease>] [--ttl 30s]", "Renew a lease",
 		"Set the end of a lease to --ttl from now, and print it as \"kvslots borrow\" does. A lease that has ended is not renewed,\n"+
-			"which is an error. <lease> may also be @FILE.",
+			"which is an error. "+leaseHelp,
 		arguments(leaseArguments...), func(flags *pflag.FlagSet) { t.addTTL(flags, defaultTTL) },
 		func(ctx context.Context, p *gatewayCommand, args []string) error {
 			return p.withLease(args, func(from *lender, pool, lease uuid.UUID) error {

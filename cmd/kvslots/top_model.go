@@ -169,7 +169,7 @@ func (m *top) View() tea.View {
 		foot = "up down: scroll   Esc: back   q: end"
 		lines = append(lines, window(m.opened(), &m.scroll, m.lines())...)
 	} else {
-		rows := strings.Split(table(poolRows(m.pools)), "\n")[1:]
+		rows := strings.Split(table(poolRows(m.pools, true)), "\n")[1:]
 		if row := m.row(); row < len(rows) {
 			rows[row] = "\x1b[7m" + rows[row] + "\x1b[m"
 			m.scroll = max(min(m.scroll, row), row-m.lines()+1)
@@ -211,7 +211,7 @@ func (m *top) head() []string {
 	case m.query.Match != "":
 		status += ", filter: " + legible(m.query.Match)
 	}
-	return []string{status, strings.Split(table(poolRows(m.pools)), "\n")[0]}
+	return []string{status, strings.Split(table(poolRows(m.pools, true)), "\n")[0]}
 }
 
 func (m *top) opened() []string {

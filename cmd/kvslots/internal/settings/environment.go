@@ -33,8 +33,11 @@ func EnvName(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// PoolVariable is the environment variable of the pool, used if there is no argument.
-const PoolVariable = "KVSLOTS_POOL"
+// The environment variables of the pool and of the lease, used if there is no argument.
+const (
+	PoolVariable  = "KVSLOTS_POOL"
+	LeaseVariable = "KVSLOTS_LEASE"
+)
 
 // applyEnvironment sets flags from environment variables. It ignores empty ones.
 func applyEnvironment(flags *pflag.FlagSet, env Environment) error {

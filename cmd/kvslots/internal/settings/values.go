@@ -45,7 +45,7 @@ func (v value[T]) String() string {
 
 func (v value[T]) Type() string { return v.kind }
 
-// Duration is a flag such as "30s" or "1h". A bare number is seconds.
+// Duration is a flag such as "30s", "1h" or "1d". A bare number is seconds.
 func Duration(target *time.Duration, initial, min, max time.Duration) value[time.Duration] {
 	return multiple(target, time.Nanosecond, "a duration", min, max).with(initial)
 }
@@ -65,16 +65,16 @@ const (
 	forever = "forever"
 )
 
-// Wait is a flag such as "30s", or "forever". A bare number is seconds; 0 is no wait.
+// Wait is a flag such as "30s" or "1.5", or "forever"; 0 is no wait.
 func Wait(target *time.Duration, initial time.Duration) value[time.Duration] {
-	v := Seconds(target, initial, 0, MaxDuration)
-	seconds := v.parse
+	v := Duration(target, initial, 0, MaxDuration)
+	duration := v.parse
 	v.kind = "duration|forever"
 	v.parse = func(text string) (time.Duration, error) {
 		if text == forever {
 			return Forever, nil
 		}
-		wait, err := seconds(text)
+		wait, err := duration(text)
 		if err != nil {
 			err = fmt.Errorf("%w, or %s", err, forever)
 		}
@@ -95,11 +95,17 @@ func multiple(target *time.Duration, unit time.Duration, what string, min, max t
 	}, FormatDuration}
 }
 
+// parseDuration reads what time.ParseDuration reads, a number of seconds, and one of days with "d". Both may have a fraction.
 func parseDuration(text string) (time.Duration, error) {
-	if _, err := strconv.ParseUint(text, 10, 64); err == nil {
-		text += "s"
+	number, days := strings.CutSuffix(text, "d")
+	switch {
+	case strings.Trim(number, "0123456789.") != "" || number == "":
+		return time.ParseDuration(text)
+	case days:
+		d, err := time.ParseDuration(number + "h")
+		return min(d, MaxDuration) * 24, err
 	}
-	return time.ParseDuration(text)
+	return time.ParseDuration(text + "s")
 }
 
 // FormatDuration formats a duration as Duration reads it.

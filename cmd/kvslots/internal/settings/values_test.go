@@ -20,11 +20,21 @@ func TestParseDuration(t *testing.T) {
 		{"30", 30 * time.Second, true},
 		{"0", 0, true},
 		{"", 0, false},
-		{"1.5", 0, false},
+		{"1.5", 1500 * time.Millisecond, true},
+		{".5", 500 * time.Millisecond, true},
+		{"1d", 24 * time.Hour, true},
+		{"1.5d", 36 * time.Hour, true},
+		{"2000000d", 24 * MaxDuration, true}, // no flag takes it
+		{".", 0, false},
+		{"d", 0, false},
+		{".d", 0, false},
+		{"-1d", 0, false},
+		{"1e3", 0, false},
+		{"1h30", 0, false},
+		{"99999999999999999999d", 0, false},
 		{"-1", 0, false},
 		{" 1", 0, false},
 		{"1 h", 0, false},
-		{"1d", 0, false},
 		{"99999999999999999999", 0, false},
 		{"9999999999999999999", 0, false},
 	} {
@@ -34,6 +44,15 @@ func TestParseDuration(t *testing.T) {
 				t.Errorf("got %v, %v; want %v, ok %v", got, err, c.want, c.ok)
 			}
 		})
+	}
+}
+
+func TestWait(t *testing.T) {
+	for text, want := range map[string]time.Duration{"1.5": 1500 * time.Millisecond, "0": 0, "1d": 24 * time.Hour, "forever": Forever, "366d": -1, "soon": -1, "2000000d": -1} {
+		got := time.Duration(-1)
+		if err := Wait(&got, -1).Set(text); (err != nil) != (want < 0) || got != want {
+			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+		}
 	}
 }
 

@@ -73,24 +73,25 @@ func Run(ctx context.Context, cfg Config) (code int, err error) {
 		return 0, err
 	}
 	code, err = r.use(ctx, lease)
+	r.finish(ctx)
+	return code, err
+}
+
+// returnTimeout bounds the return of a lease, as in all clients (kvslots/client/PROMISES.md).
+const returnTimeout = 10 * time.Second
+
+// finish returns the lease. It tries half as long if the lease has ended, as far as Run knows.
+func (r *runner) finish(ctx context.Context) {
+	within := returnTimeout
+	if r.lost {
+		within /= 2
+	}
 	r.signals.during(ctx, func(_, hurry context.Context) {
-		within := returnTimeout
-		if r.lost {
-			within = lostTimeout
-		}
 		hurry, cancel := context.WithTimeout(hurry, within)
 		defer cancel()
 		r.giveBack(hurry)
 	})
-	return code, err
 }
-
-// returnTimeout bounds the return of a lease, as in all clients (kvslots/client/PROMISES.md), and lostTimeout
-// that of one that has ended, as far as Run knows.
-const (
-	returnTimeout = 10 * time.Second
-	lostTimeout   = 5 * time.Second
-)
 
 type runner struct {
 	Config

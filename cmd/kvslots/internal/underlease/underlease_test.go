@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -55,6 +56,29 @@ func (f *fakeSlot) Return(context.Context) error {
 }
 
 func (f *fakeSlot) asked() string { return strings.Join(f.calls, " ") }
+
+// unanswered is a slot whose lease cannot be returned.
+type unanswered struct{ Slot }
+
+func (unanswered) Return(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestReturnsForAsLongAsAllClients(t *testing.T) {
+	for lost, want := range map[bool]time.Duration{false: 10 * time.Second, true: 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			printed := ""
+			r := &runner{Config: Config{Slot: unanswered{}}, signals: &signals{}, lost: lost}
+			r.Printf = func(format string, v ...any) { printed += fmt.Sprintf(format, v...) }
+			began := time.Now()
+			r.finish(t.Context())
+			if got := time.Since(began); got != want || printed != "the slot was not returned, and is free when its lease ends: context deadline exceeded" {
+				t.Errorf("lost %v: after %v %q", lost, got, printed)
+			}
+		})
+	}
+}
 
 func TestRun(t *testing.T) {
 	const (

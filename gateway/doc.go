@@ -3,14 +3,14 @@
 // readiness and metrics, and drains before it stops. gateway/README.md is the manual of
 // all routes.
 //
-// Each API is a Dialect, in a package below this one: library serves /l, dflockd /v1 and
-// forrst /rpc. The dialects are independent of each other. Package natsapi serves the same
+// Each API is a Dialect: NewLibrary serves /l, NewDflockd /v1, and package forrst /rpc. The
+// dialects are independent of each other. Package natsapi serves the same
 // operations over NATS, and shares Lending and Turns with the Gateway.
 //
 //	lending := gateway.NewLending()
 //	gw := gateway.New(gateway.Config{
 //		Store: store, Lending: lending,
-//		Dialects: []gateway.Dialect{library.New(store, lending, log)},
+//		Dialects: []gateway.Dialect{gateway.NewLibrary(store, lending, log)},
 //	})
 //	go gw.Serve(listener)
 //	...

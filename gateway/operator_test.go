@@ -13,10 +13,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
@@ -37,8 +35,8 @@ func openOperated(t *testing.T, tokens *gateway.Tokens) *operated {
 	g := gatewaytest.Open(t, func(cfg *gateway.Config) {
 		cfg.Tokens = tokens
 		cfg.Dialects = []gateway.Dialect{
-			library.New(store, cfg.Lending, cfg.Logger),
-			dflockd.New(store, dflockd.Config{Lending: cfg.Lending, Turns: gateway.NewTurns(), Logger: cfg.Logger}),
+			gateway.NewLibrary(store, cfg.Lending, cfg.Logger),
+			gateway.NewDflockd(store, gateway.DflockdConfig{Lending: cfg.Lending, Turns: gateway.NewTurns(), Logger: cfg.Logger}),
 			forrst.New(store, forrst.Config{Functions: &functions, Lending: cfg.Lending, Tokens: tokens, Logger: cfg.Logger}),
 		}
 	})

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/kvslots/kvslots/gateway/internal/stack"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -18,7 +18,7 @@ func (g *Gateway) recoverPanic(w *recorder, r *http.Request) {
 	if reason == http.ErrAbortHandler { // not a bug: handlers cut connections by it
 		panic(reason)
 	}
-	w.trace.Log(g.log, slog.LevelError, stack.Panicked, stack.Attrs(reason)...)
+	w.trace.Log(g.log, slog.LevelError, ops.Panicked, ops.PanicAttrs(reason)...)
 	if w.code != 0 {
 		panic(http.ErrAbortHandler) // a part of the answer may have been sent
 	}

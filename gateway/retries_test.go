@@ -15,9 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 	"github.com/kvslots/kvslots/natsembed"
@@ -119,8 +117,8 @@ func TestRetriesByRequestKey(t *testing.T) {
 		store, closeStore := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{MaxWait: time.Second, ResumeGrace: time.Second})
 		g := gatewaytest.Open(t, func(cfg *gateway.Config) {
 			cfg.Dialects = []gateway.Dialect{
-				library.New(store, cfg.Lending, cfg.Logger),
-				dflockd.New(store, dflockd.Config{Lending: cfg.Lending, Turns: turns, Logger: cfg.Logger}),
+				gateway.NewLibrary(store, cfg.Lending, cfg.Logger),
+				gateway.NewDflockd(store, gateway.DflockdConfig{Lending: cfg.Lending, Turns: turns, Logger: cfg.Logger}),
 			}
 		})
 		return g, store, func() {

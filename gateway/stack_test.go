@@ -12,9 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -35,8 +33,8 @@ func TestWaitingStack(t *testing.T) {
 	deep := deepStore{store}
 	g := gatewaytest.Open(t, func(cfg *gateway.Config) {
 		cfg.Dialects = []gateway.Dialect{
-			library.New(deep, cfg.Lending, cfg.Logger),
-			dflockd.New(deep, dflockd.Config{Lending: cfg.Lending, Turns: gateway.NewTurns(), Logger: cfg.Logger}),
+			gateway.NewLibrary(deep, cfg.Lending, cfg.Logger),
+			gateway.NewDflockd(deep, gateway.DflockdConfig{Lending: cfg.Lending, Turns: gateway.NewTurns(), Logger: cfg.Logger}),
 		}
 	})
 	if code, body, _ := g.Do(t, "PUT", pool, `{"count":1}`); code != 200 {

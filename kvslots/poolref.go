@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/internal/hidden"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -25,7 +24,7 @@ type PoolRef struct {
 // ByID refers to the registered pool with an id.
 func ByID(pool uuid.UUID) PoolRef {
 	ref := PoolRef{hash: poolHash(pool)}
-	ref.id = hidden.Move(&pool)
+	ref.id = hide(&pool)
 	return ref
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/kvslots/kvslots/kvslots/internal/hidden"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -47,7 +46,7 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int, opts ..
 		Pool: poolHash(pool), Count: count, Origin: s.originHash(o.Origin), Request: requestHash("register "+string(pool[:]), o.RequestKey),
 		Title: o.Name,
 	}
-	hidden.Clear(&pool)
+	clearIDs(&pool)
 	return s.state(ctx, request)
 }
 
@@ -66,7 +65,7 @@ func (s *Store) state(ctx context.Context, r peer.Request) (State, error) {
 // The errors are ErrNoPool, ErrUnavailable, ErrClosed and context.Cause(ctx).
 func (s *Store) Inspect(ctx context.Context, pool uuid.UUID) (State, error) {
 	request := peer.ReadPool{Pool: poolHash(pool)}
-	hidden.Clear(&pool)
+	clearIDs(&pool)
 	return s.state(ctx, request)
 }
 
@@ -76,7 +75,7 @@ func (s *Store) Inspect(ctx context.Context, pool uuid.UUID) (State, error) {
 // The errors are ErrUnavailable, ErrClosed and context.Cause(ctx).
 func (s *Store) Delete(ctx context.Context, pool uuid.UUID) error {
 	request := peer.Delete{Pool: poolHash(pool)}
-	hidden.Clear(&pool)
+	clearIDs(&pool)
 	_, err := s.bucket.Do(ctx, request)
 	return err
 }

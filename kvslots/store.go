@@ -10,7 +10,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/clock"
 	"github.com/kvslots/kvslots/kvslots/internal/access"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
-	"github.com/kvslots/kvslots/kvslots/internal/hidden"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -103,7 +102,7 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, opts ...Option) (*Le
 	if err := s.checkRoom(ctx); err != nil {
 		return nil, err
 	}
-	ids := leaseIDs{pool: hidden.Move(&pool), key: o.RequestKey, fixed: o.Fixed}
+	ids := leaseIDs{pool: hide(&pool), key: o.RequestKey, fixed: o.Fixed}
 	c := s.bucket.Begin(s.newBorrow(&ids, o))
 	c.Wait(ctx) // with a small stack: see Bucket.Begin of package bucket
 	return s.borrowed(&ids, c)
@@ -189,7 +188,7 @@ func CheckTimes(ttl, wait time.Duration) error {
 // the lease may or may not have been returned; the call may be repeated.
 func (s *Store) Return(_ context.Context, pool, lease uuid.UUID) (bool, error) {
 	request := peer.Return{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}}
-	hidden.Clear(&pool, &lease)
+	clearIDs(&pool, &lease)
 	_, err := s.bucket.Do(context.Background(), request) // the peer has a timeout
 	return ended(err)
 }
@@ -220,7 +219,7 @@ func (s *Store) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Durat
 	if err := CheckTimes(ttl, 0); err != nil {
 		return nil, err
 	}
-	ids := leaseIDs{pool: hidden.Move(&pool), lease: *hidden.Move(&lease)}
+	ids := leaseIDs{pool: hide(&pool), lease: *hide(&lease)}
 	a, err := s.bucket.Do(ctx, peer.Renew{
 		Held: peer.Held{Pool: poolHash(*ids.pool), Lease: leaseHash(ids.lease)}, TTL: min(ttl, s.cfg.MaxTTL),
 	})

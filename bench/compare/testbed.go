@@ -10,8 +10,6 @@ import (
 
 	"github.com/kvslots/kvslots/bench"
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
@@ -133,8 +131,8 @@ func (r *testbed) serve(hold bench.Holder) error {
 	g := gateway.New(gateway.Config{
 		Store: r.store, Sync: string(r.sync), Lending: lending,
 		Dialects: []gateway.Dialect{
-			library.New(r.store, lending, nil),
-			dflockd.New(r.store, dflockd.Config{Lending: lending, Turns: turns, SessionTimes: times}),
+			gateway.NewLibrary(r.store, lending, nil),
+			gateway.NewDflockd(r.store, gateway.DflockdConfig{Lending: lending, Turns: turns, SessionTimes: times}),
 		},
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

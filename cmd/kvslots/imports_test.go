@@ -31,11 +31,10 @@ var direction = []struct {
 }{
 	{"kvslots/clock", nil},
 	{"cmd/kvslots/internal/underlease", []string{"kvslots/clock"}},
-	{"cmd/kvslots/internal/background", nil},
 	{"cmd/kvslots/internal/settings", []string{"gateway", "gateway/dflockdtcp", "gateway/forrst", "gateway/natsapi", "natsembed", "kvslots", "kvslots/subjects", "kvslots/wire"}},
-	{"cmd/kvslots/internal/server", []string{"cmd/kvslots/internal/settings", "cmd/kvslots/internal/background", "gateway/...", "natsembed", "kvslots/..."}},
+	{"cmd/kvslots/internal/server", []string{"cmd/kvslots/internal/settings", "gateway/...", "natsembed", "kvslots/..."}},
 	{"cmd", []string{"cmd/kvslots/internal/...", "gateway/...", "natsembed", "bench", "kvslots/..."}},
-	{"bench/compare", []string{"bench", "gateway", "gateway/dflockd", "gateway/library", "gateway/natsapi", "natsembed", "kvslots", "kvslots/client", "kvslots/client/natsclient", "kvslots/cosmo", "kvslots/natsstore", "kvslots/wire"}},
+	{"bench/compare", []string{"bench", "gateway", "gateway/natsapi", "natsembed", "kvslots", "kvslots/client", "kvslots/client/natsclient", "kvslots/cosmo", "kvslots/natsstore", "kvslots/wire"}},
 	{"bench", []string{"kvslots", "kvslots/client", "kvslots/clock", "kvslots/wire"}},
 	{"gateway/internal/gatewaytest", []string{"gateway", "gateway/openapitest", "gateway/internal/ops", "kvslots", "kvslots/kvslotstest", "kvslots/logtest", "kvslots/natsstore", "natsembed"}},
 	{"gateway/openapitest", []string{"kvslots/wire", "kvslots/logtest"}},
@@ -63,10 +62,10 @@ var direction = []struct {
 	{"kvslots/subjects", nil},
 	{"kvslots/wire", []string{"kvslots", "kvslots/subjects"}},
 	{"kvslots/cosmo", []string{"kvslots", "kvslots/internal/bucket", "kvslots/natsstore"}},
-	{"kvslots/client/promisestest", []string{"gateway", "gateway/dflockd", "gateway/library", "kvslots", "kvslots/kvslotstest", "kvslots/logtest", "kvslots/natsstore"}},
+	{"kvslots/client/promisestest", []string{"gateway", "kvslots", "kvslots/kvslotstest", "kvslots/logtest", "kvslots/natsstore"}},
 	{"kvslots/client/natsclient", []string{"kvslots", "kvslots/client", "kvslots/client/internal/transport", "kvslots/subjects", "kvslots/wire"}},
 	{"kvslots/client", []string{"kvslots/clock", "kvslots", "kvslots/client/internal/transport", "kvslots/subjects", "kvslots/wire"}},
-	{"kvslots", []string{"kvslots/clock", "kvslots/internal/access", "kvslots/internal/entry", "kvslots/internal/hidden", "kvslots/internal/peer"}},
+	{"kvslots", []string{"kvslots/clock", "kvslots/internal/access", "kvslots/internal/entry", "kvslots/internal/peer"}},
 }
 
 // Imports go one way only, and the packages of the APIs never import each other

@@ -7,7 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/server"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/underlease"
 )
 
@@ -18,7 +18,7 @@ func untilSignal(ctx context.Context) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	stop := background.Run(func(stopped context.Context) {
+	stop := server.Background(func(stopped context.Context) {
 		defer signal.Stop(signals)
 		select {
 		case sig := <-signals:

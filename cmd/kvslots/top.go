@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/server"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
@@ -57,7 +56,7 @@ func runTop(ctx context.Context, m *top, options ...tea.ProgramOption) error {
 	m.take(first)
 	m.ctx = ctx
 	program := tea.NewProgram(m, append(options, tea.WithContext(ctx), tea.WithoutSignalHandler())...)
-	stop := background.Run(func(stopped context.Context) {
+	stop := server.Background(func(stopped context.Context) {
 		m.follow(stopped, func() { program.Send(topChanged(true)) })
 		program.Send(topChanged(false))
 	})

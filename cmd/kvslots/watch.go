@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
+	"github.com/kvslots/kvslots/cmd/kvslots/internal/server"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -136,7 +136,7 @@ func (t *target) watch(ctx context.Context, every time.Duration) error {
 		default: // a change is told already
 		}
 	}
-	defer background.Run(func(stopped context.Context) { t.from.tellChanges(stopped, tell, t.pool) })()
+	defer server.Background(func(stopped context.Context) { t.from.tellChanges(stopped, tell, t.pool) })()
 	var last *kvslots.State
 	t.from.hint = "still trying"
 	for {

@@ -12,12 +12,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/dflockdtcp"
 	"github.com/kvslots/kvslots/gateway/events"
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/metrics"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/gateway/page"
@@ -70,8 +68,8 @@ func open(t *testing.T, change func(c *config)) *target {
 		functions = forrst.New(d.store, forrst.Config{Functions: &called, Lending: cfg.Lending, Tokens: cfg.Tokens, Logger: cfg.Logger})
 		cfg.Collectors = append(streams.Collectors(), metrics.Store(d.store.Metrics))
 		cfg.Dialects = []gateway.Dialect{
-			library.New(d.store, cfg.Lending, cfg.Logger),
-			dflockd.New(d.store, dflockd.Config{Lending: cfg.Lending, Turns: turns, Logger: cfg.Logger}),
+			gateway.NewLibrary(d.store, cfg.Lending, cfg.Logger),
+			gateway.NewDflockd(d.store, gateway.DflockdConfig{Lending: cfg.Lending, Turns: turns, Logger: cfg.Logger}),
 			functions, streams, page.New(d.store, page.Config{}),
 		}
 		nc, err := server.ConnectService(nats.ReconnectBufSize(-1))

@@ -10,7 +10,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
@@ -24,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(logtest.NoSecrets(m)) }
 
 // options are the configurations that tests may change.
 type options struct {
-	dialect dflockd.Config
+	dialect gateway.DflockdConfig
 	gateway *gateway.Config
 }
 
@@ -54,11 +53,11 @@ func openStore(t *testing.T, cfg kvslots.Config) *kvslots.Store {
 func openFixture(t *testing.T, sessions ops.Sessions, change ...func(o *options)) *fixture {
 	t.Helper()
 	return &fixture{gatewaytest.Open(t, func(cfg *gateway.Config) {
-		o := options{dialect: dflockd.Config{Lending: cfg.Lending, Turns: gateway.NewTurns(), Logger: cfg.Logger}, gateway: cfg}
+		o := options{dialect: gateway.DflockdConfig{Lending: cfg.Lending, Turns: gateway.NewTurns(), Logger: cfg.Logger}, gateway: cfg}
 		for _, c := range change {
 			c(&o)
 		}
-		cfg.Dialects = []gateway.Dialect{dflockd.New(sessions, o.dialect)}
+		cfg.Dialects = []gateway.Dialect{gateway.NewDflockd(sessions, o.dialect)}
 	})}
 }
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
@@ -79,7 +78,7 @@ func TestRequestsOfClientsThatHaveGone(t *testing.T) {
 	d.want(t, b, "POST", "/v1/locks/k/enqueue", "", 200, queued)
 
 	paused, resume := gatewaytest.OpenPaused(t, func(cfg *gateway.Config) {
-		cfg.Dialects = []gateway.Dialect{dflockd.New(store, dflockd.Config{Lending: cfg.Lending, Turns: gateway.NewTurns(), Logger: cfg.Logger})}
+		cfg.Dialects = []gateway.Dialect{gateway.NewDflockd(store, gateway.DflockdConfig{Lending: cfg.Lending, Turns: gateway.NewTurns(), Logger: cfg.Logger})}
 	})
 	stopped := &fixture{paused}
 	stopped.hangUp(t, b, "/v1/locks/k/wait", `{"timeout_s":0}`)()

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -83,7 +82,7 @@ func (c *conn) serve() {
 // read reads until the client has gone, and then ends the session: that ends the request being
 // served, and releases what the connection holds, with one write.
 func (c *conn) read() {
-	defer stack.Recover(c.server.log)
+	defer ops.Recover(c.server.log)
 	_ = c.input.fill(c.stream)
 	c.gone.Store(true)
 	if s := c.currentSession(); s != nil {
@@ -108,7 +107,7 @@ func (c *conn) next() (more bool) {
 	defer x.finish()
 	defer func() {
 		if reason := recover(); reason != nil {
-			c.trace.Log(c.server.log, slog.LevelError, stack.Panicked, stack.Attrs(reason)...)
+			c.trace.Log(c.server.log, slog.LevelError, ops.Panicked, ops.PanicAttrs(reason)...)
 			c.server.service.Events.Failed(wire.Internal.Name)
 			_ = x.send(replyError)
 			more = false

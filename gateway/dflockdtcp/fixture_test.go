@@ -20,7 +20,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/dflockdtcp"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
@@ -54,7 +53,7 @@ func openFixture(t testing.TB, sessions ops.Sessions, change ...func(c *dflockdt
 	f := &fixture{logs: &logtest.Log{}}
 	clients := func() int { return f.tcp.Clients() }
 	f.Gateway = gatewaytest.Open(t, func(cfg *gateway.Config) {
-		cfg.Dialects = []gateway.Dialect{dflockd.New(sessions, dflockd.Config{Lending: cfg.Lending, Turns: turns, Clients: clients, Logger: cfg.Logger})}
+		cfg.Dialects = []gateway.Dialect{gateway.NewDflockd(sessions, gateway.DflockdConfig{Lending: cfg.Lending, Turns: turns, Clients: clients, Logger: cfg.Logger})}
 	})
 	cfg := dflockdtcp.Config{Sessions: sessions, Lending: f.Lending, Turns: turns, Logger: f.logs.Logger()}
 	for _, c := range change {

@@ -13,10 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/events"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/openapitest"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
@@ -46,7 +44,7 @@ func openSites(t *testing.T, n int, cfg events.Config) []*site {
 			cfg.Lending, cfg.Logger = c.Lending, c.Logger
 			s.streams = events.New(store, cfg)
 			c.Dialects = []gateway.Dialect{
-				library.New(store, c.Lending, c.Logger), dflockd.New(store, dflockd.Config{Lending: c.Lending, Turns: gateway.NewTurns()}), s.streams,
+				gateway.NewLibrary(store, c.Lending, c.Logger), gateway.NewDflockd(store, gateway.DflockdConfig{Lending: c.Lending, Turns: gateway.NewTurns()}), s.streams,
 			}
 			c.Collectors = s.streams.Collectors()
 			c.Tokens = gateway.NewTokens()

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/kvslots/kvslots/gateway/internal/stack"
+	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -72,7 +72,7 @@ func (s *Server) runRecovered(ctx context.Context, run runner, c Call) (o outcom
 		if reason == nil {
 			return
 		}
-		s.log.LogAttrs(ctx, slog.LevelError, "a function panicked", stack.Attrs(reason)...)
+		s.log.LogAttrs(ctx, slog.LevelError, "a function panicked", ops.PanicAttrs(reason)...)
 		o = outcome{errors: []json.RawMessage{encodeError(&Error{Code: codeInternal, Message: "The function panicked"})}}
 	}()
 	return run(ctx, c)

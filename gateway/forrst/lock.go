@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -124,7 +123,7 @@ func (s *Server) releaseLater(lock *kvslots.OwnedLock) {
 	}
 	go func() {
 		defer s.tasks.Done()
-		defer stack.Recover(s.log)
+		defer ops.Recover(s.log)
 		ctx, cancel := context.WithDeadline(s.ctx, lock.ExpiresAt)
 		defer cancel()
 		for {

@@ -9,7 +9,6 @@ import (
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/natsembed"
@@ -32,7 +31,7 @@ func openStore(t *testing.T) *kvslots.Store {
 func openFixture(t *testing.T, pools ops.Pools) *fixture {
 	t.Helper()
 	return &fixture{gatewaytest.Open(t, func(cfg *gateway.Config) {
-		cfg.Dialects = []gateway.Dialect{library.New(pools, cfg.Lending, cfg.Logger)}
+		cfg.Dialects = []gateway.Dialect{gateway.NewLibrary(pools, cfg.Lending, cfg.Logger)}
 	})}
 }
 

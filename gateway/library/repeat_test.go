@@ -13,7 +13,6 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/wire"
@@ -90,7 +89,7 @@ func TestPlaceOfABorrowerThatComesBack(t *testing.T) {
 	impatient, _ := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{MaxWait: 2 * time.Second, ResumeGrace: time.Minute})
 	short := &fixture{gatewaytest.Open(t, func(cfg *gateway.Config) {
 		cfg.Lending.MaxWait = 2 * time.Second
-		cfg.Dialects = []gateway.Dialect{library.New(impatient, cfg.Lending, cfg.Logger)}
+		cfg.Dialects = []gateway.Dialect{gateway.NewLibrary(impatient, cfg.Lending, cfg.Logger)}
 	})}
 	store, _ := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{MaxWait: time.Minute, ResumeGrace: time.Minute})
 	d := openFixture(t, store)

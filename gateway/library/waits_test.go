@@ -6,7 +6,6 @@ import (
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/natsembed"
 )
@@ -29,7 +28,7 @@ func TestWaitLimits(t *testing.T) {
 			store, _ := gatewaytest.OpenStore(t, srv.Connect, c.store)
 			d := &fixture{gatewaytest.Open(t, func(cfg *gateway.Config) {
 				cfg.Lending.Waits.Limit(c.limits)
-				cfg.Dialects = []gateway.Dialect{library.New(store, cfg.Lending, cfg.Logger)}
+				cfg.Dialects = []gateway.Dialect{gateway.NewLibrary(store, cfg.Lending, cfg.Logger)}
 			})}
 			d.Do(t, "PUT", "/l/"+poolA, `{"count":1}`)
 			if code, body, _ := d.Do(t, "POST", "/l/"+poolA+"/borrow", `{"ttl":60}`); code != 200 {

@@ -9,7 +9,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -65,8 +64,8 @@ func (s *Service) recoverPanic(r *request) {
 	if reason == nil {
 		return
 	}
-	r.trace.Log(s.log, slog.LevelError, stack.Panicked, stack.Attrs(reason)...)
+	r.trace.Log(s.log, slog.LevelError, ops.Panicked, ops.PanicAttrs(reason)...)
 	s.refuse(r, errPanicked)
 }
 
-var errPanicked = errors.New(stack.Panicked) // in no table: a 500
+var errPanicked = errors.New(ops.Panicked) // in no table: a 500

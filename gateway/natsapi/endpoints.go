@@ -8,7 +8,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots/subjects"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -82,7 +81,7 @@ func (s *Service) subscribeEndpoints() error {
 // means no queue group.
 func (s *Service) subscribe(subject, queue string, handler nats.MsgHandler) error {
 	sub, err := s.nc.QueueSubscribe(subject, queue, func(m *nats.Msg) {
-		defer stack.Recover(s.log)
+		defer ops.Recover(s.log)
 		handler(m)
 	})
 	if err != nil {

@@ -10,11 +10,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/forrst"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
@@ -76,8 +74,8 @@ func TestPanics(t *testing.T) {
 	web := httptest.NewServer(gateway.New(gateway.Config{
 		Store: gatewaytest.Ready{}, Lending: lending, Logger: log.Logger(),
 		Dialects: []gateway.Dialect{
-			library.New(broken{}, lending, log.Logger()),
-			dflockd.New(broken{}, dflockd.Config{Lending: lending, Turns: turns, Logger: log.Logger()}),
+			gateway.NewLibrary(broken{}, lending, log.Logger()),
+			gateway.NewDflockd(broken{}, gateway.DflockdConfig{Lending: lending, Turns: turns, Logger: log.Logger()}),
 			calls,
 		},
 	}).Handler())

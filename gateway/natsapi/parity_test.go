@@ -17,7 +17,6 @@ import (
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
@@ -180,7 +179,7 @@ func overHTTP(t *testing.T, pools ops.Pools) ask {
 		Store:    gatewaytest.Ready{},
 		Lending:  lending,
 		Logger:   logtest.Logger(),
-		Dialects: []gateway.Dialect{library.New(pools, lending, logtest.Logger())},
+		Dialects: []gateway.Dialect{gateway.NewLibrary(pools, lending, logtest.Logger())},
 	})
 	srv := httptest.NewServer(gw.Handler())
 	t.Cleanup(srv.Close)

@@ -9,7 +9,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/gateway/internal/stack"
 	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
@@ -150,7 +149,7 @@ func (s *Service) cancelBorrow(m *nats.Msg) {
 	}
 	go func() {
 		defer s.tasks.Done()
-		defer stack.Recover(s.log)
+		defer ops.Recover(s.log)
 		s.ops.Withdraw(s.ctx, grant)
 	}()
 }

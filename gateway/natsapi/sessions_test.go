@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi"
@@ -27,7 +26,7 @@ func openSessions(t *testing.T, srv *kvslotstest.Server, pools ops.Pools, sessio
 	gw := gateway.New(gateway.Config{
 		Store:   gatewaytest.Ready{},
 		Lending: d.lending,
-		Dialects: []gateway.Dialect{dflockd.New(sessions, dflockd.Config{
+		Dialects: []gateway.Dialect{gateway.NewDflockd(sessions, gateway.DflockdConfig{
 			Lending: d.lending, Turns: turns, Logger: d.logs.Logger(),
 		})},
 	})

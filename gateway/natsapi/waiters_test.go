@@ -7,7 +7,6 @@ import (
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
@@ -18,7 +17,7 @@ func TestWaitersOfAllTransports(t *testing.T) {
 	d := startService(t, srv, store, func(cfg *natsapi.Config) { cfg.Lending.Waits.Limit(ops.Limits{Total: 2}) })
 	web := httptest.NewServer(gateway.New(gateway.Config{
 		Store: gatewaytest.Ready{}, Lending: d.lending, Logger: logtest.Logger(),
-		Dialects: []gateway.Dialect{library.New(store, d.lending, logtest.Logger())},
+		Dialects: []gateway.Dialect{gateway.NewLibrary(store, d.lending, logtest.Logger())},
 	}).Handler())
 	t.Cleanup(web.Close)
 	const refused = `{"error":"too many requests are waiting at this gateway"}`

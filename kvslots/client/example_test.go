@@ -12,8 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
@@ -160,8 +158,8 @@ func exampleGateway(ctx context.Context) (at urls, stop func(), err error) {
 	web := httptest.NewServer(gateway.New(gateway.Config{
 		Store: store, Lending: lending,
 		Dialects: []gateway.Dialect{
-			library.New(store, lending, logtest.Logger()),
-			dflockd.New(store, dflockd.Config{Lending: lending, Turns: turns}),
+			gateway.NewLibrary(store, lending, logtest.Logger()),
+			gateway.NewDflockd(store, gateway.DflockdConfig{Lending: lending, Turns: turns}),
 		},
 	}).Handler())
 	undo = append(undo, web.Close)

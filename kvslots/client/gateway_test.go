@@ -10,9 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/events"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
@@ -56,8 +54,8 @@ func serveStore(t *testing.T, cfg kvslots.Config) *gateways {
 	web := gateway.New(gateway.Config{
 		Store: store, Lending: lending, Tokens: gateway.NewTokens(authToken), Logger: logtest.Logger(),
 		Dialects: []gateway.Dialect{
-			library.New(store, lending, logtest.Logger()),
-			dflockd.New(store, dflockd.Config{Lending: lending, Turns: turns}),
+			gateway.NewLibrary(store, lending, logtest.Logger()),
+			gateway.NewDflockd(store, gateway.DflockdConfig{Lending: lending, Turns: turns}),
 			events.New(store, events.Config{Lending: lending}),
 		},
 	})

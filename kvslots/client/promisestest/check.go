@@ -16,8 +16,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 	"github.com/kvslots/kvslots/kvslots/logtest"
@@ -97,8 +95,8 @@ func startGateway(t *testing.T) (store *kvslots.Store, lending *gateway.Lending,
 	web := httptest.NewServer(gateway.New(gateway.Config{
 		Store: store, Lending: lending, Logger: logtest.Logger(),
 		Dialects: []gateway.Dialect{
-			library.New(store, lending, logtest.Logger()),
-			dflockd.New(store, dflockd.Config{Lending: lending, Turns: gateway.NewTurns()}),
+			gateway.NewLibrary(store, lending, logtest.Logger()),
+			gateway.NewDflockd(store, gateway.DflockdConfig{Lending: lending, Turns: gateway.NewTurns()}),
 		},
 	}).Handler())
 	t.Cleanup(web.Close)

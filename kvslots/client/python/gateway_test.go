@@ -14,9 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/events"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/natsstore"
@@ -56,8 +54,8 @@ func serve() error {
 	cfg := gateway.Config{
 		Store: store, Lending: lending, Logger: logtest.Logger(),
 		Dialects: []gateway.Dialect{
-			library.New(store, lending, logtest.Logger()), streams,
-			dflockd.New(store, dflockd.Config{
+			gateway.NewLibrary(store, lending, logtest.Logger()), streams,
+			gateway.NewDflockd(store, gateway.DflockdConfig{
 				Lending: lending, Turns: gateway.NewTurns(), SessionTimes: gateway.SessionTimes{IdleTimeout: *idle, MaxIdleTimeout: *maxIdle},
 			}),
 		},

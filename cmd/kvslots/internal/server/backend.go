@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/gateway/metrics"
 	"github.com/kvslots/kvslots/natsembed"
@@ -186,7 +185,7 @@ func (b *backend) orFailure(serve func(stop, hurry context.Context) error, stop,
 
 // onFailure calls do if the embedded server fails before stop is called.
 func (b *backend) onFailure(do func()) (stop func()) {
-	return background.Run(func(ctx context.Context) {
+	return Background(func(ctx context.Context) {
 		if b.server == nil {
 			return
 		}

@@ -6,8 +6,6 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
 )
 
 // reloadPause is how often files are looked at for changes. Their contents are compared:
@@ -20,7 +18,7 @@ const reloadPause = 5 * time.Second
 func (s *server) startReloader() (stop func()) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
-	return background.Run(func(ctx context.Context) {
+	return Background(func(ctx context.Context) {
 		defer signal.Stop(hangups)
 		ticker := time.NewTicker(reloadPause)
 		defer ticker.Stop()

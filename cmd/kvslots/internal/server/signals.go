@@ -10,8 +10,6 @@ import (
 	"runtime/pprof"
 	"syscall"
 	"time"
-
-	"github.com/kvslots/kvslots/cmd/kvslots/internal/background"
 )
 
 // signalPause is the time after a signal during which serve ignores further signals.
@@ -29,7 +27,7 @@ func stopSignals(ctx context.Context, log *slog.Logger) (stop, hurry context.Con
 	stop, stopNow := context.WithCancel(ctx)
 	hurry, hurryNow := context.WithCancel(context.WithoutCancel(ctx))
 
-	stopHeeding := background.Run(func(ctx context.Context) {
+	stopHeeding := Background(func(ctx context.Context) {
 		defer signal.Stop(signals) // the next signal kills the process
 		heedSignals(signals, ctx.Done(), log, stopNow, func() {
 			log.Warn("another signal: the drain is cut short")
@@ -74,7 +72,7 @@ const exitQuit = 2
 func dumpOnQuit(w io.Writer) (release func()) {
 	quit := make(chan os.Signal, 1)
 	signal.Notify(quit, syscall.SIGQUIT)
-	return background.Run(func(ctx context.Context) {
+	return Background(func(ctx context.Context) {
 		defer signal.Stop(quit)
 		select {
 		case <-quit:

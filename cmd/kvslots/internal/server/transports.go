@@ -6,11 +6,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kvslots/kvslots/gateway"
-	"github.com/kvslots/kvslots/gateway/dflockd"
 	"github.com/kvslots/kvslots/gateway/dflockdtcp"
 	"github.com/kvslots/kvslots/gateway/events"
 	"github.com/kvslots/kvslots/gateway/forrst"
-	"github.com/kvslots/kvslots/gateway/library"
 	"github.com/kvslots/kvslots/gateway/metrics"
 	"github.com/kvslots/kvslots/gateway/natsapi"
 	"github.com/kvslots/kvslots/gateway/page"
@@ -28,9 +26,9 @@ func (s *server) httpConfig() gateway.Config {
 // opened is what the gateway has with the store. Its Drain finishes the finishers.
 func (s *server) opened(finishers []gateway.Finisher) gateway.Config {
 	c := gateway.Config{Store: s.store, Sync: s.nats.sync, Finishers: finishers}
-	sessions := dflockd.Config{Lending: s.lending, Turns: s.turns, SessionTimes: s.settings.Sessions, Clients: s.clients, Logger: s.log}
+	sessions := gateway.DflockdConfig{Lending: s.lending, Turns: s.turns, SessionTimes: s.settings.Sessions, Clients: s.clients, Logger: s.log}
 	streams := events.New(s.store, events.Config{Lending: s.lending, Logger: s.log})
-	c.Dialects = []gateway.Dialect{library.New(s.store, s.lending, s.log), dflockd.New(s.store, sessions), s.functions, streams}
+	c.Dialects = []gateway.Dialect{gateway.NewLibrary(s.store, s.lending, s.log), gateway.NewDflockd(s.store, sessions), s.functions, streams}
 	longest := s.settings.Store().MaxWait.Seconds()
 	c.Collectors = slices.Concat(s.nats.collectors(), streams.Collectors(), []prometheus.Collector{
 		metrics.Store(s.store.Metrics),

@@ -1,7 +1,6 @@
-package stack
+package ops
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,21 +8,19 @@ import (
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(logtest.NoSecrets(m).Run()) }
-
 //go:noinline
 func fail(id [16]byte) (lines string) {
 	defer func() {
 		if recover() != nil {
-			lines = Lines()
+			lines = stackLines()
 		}
 	}()
 	panic(id[0])
 }
 
-func TestLines(t *testing.T) {
+func TestStackLines(t *testing.T) {
 	lines := fail([16]byte{0xab, 0xcd, 0xef})
-	if !strings.Contains(lines, "stack.fail ") || !strings.Contains(lines, "stack_test.go:") {
+	if !strings.Contains(lines, "ops.fail ") || !strings.Contains(lines, "panic_test.go:") {
 		t.Errorf("the function is missing:\n%s", lines)
 	}
 	for line := range strings.Lines(lines) {

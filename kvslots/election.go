@@ -18,16 +18,10 @@ type Leader struct {
 	Since time.Time // when it was elected, by this machine's clock
 }
 
-// EventReader is the Watcher of a Store or of a client.Client.
-type EventReader interface {
-	Next(ctx context.Context) ([]Event, error)
-	Close()
-}
-
-// Electorate is where the leader of an Election is read: a Store or a client.Client.
-type Electorate[W EventReader] interface {
+// Electorate is where the leader of an Election is read: a Store or a client.Client, over any transport.
+type Electorate interface {
 	ReadPool(ctx context.Context, pool PoolRef, page DetailPage) (PoolDetail, error)
-	Watch(after uint64, pools ...PoolRef) W
+	Watch(after uint64, pools ...PoolRef) EventReader
 }
 
 // Election elects a leader among the candidates for one lock by name: the session that holds it leads, and the
@@ -36,8 +30,7 @@ type Election struct {
 	session *Session
 	name    string
 	opts    []Option
-	read    func(context.Context, PoolRef, DetailPage) (PoolDetail, error)
-	watch   func() EventReader
+	at      Electorate
 
 	mu  sync.Mutex
 	won *Mutex // of the last Campaign that was elected; never nil
@@ -46,12 +39,8 @@ type Election struct {
 // NewElection returns the election for the lock of a name. A session campaigns; it may be nil in a program that
 // only observes. The leader is read at a Store or a client.Client, usually that of the session. The options
 // are those of Session.Mutex: WithTTL says how long a leader that has died is still the leader.
-func NewElection[W EventReader](session *Session, at Electorate[W], name string, opts ...Option) *Election {
-	return &Election{
-		session: session, name: name, opts: opts, won: session.Mutex(name),
-		read:  at.ReadPool,
-		watch: func() EventReader { return at.Watch(0, ByName(name)) },
-	}
+func NewElection(session *Session, at Electorate, name string, opts ...Option) *Election {
+	return &Election{session: session, at: at, name: name, opts: opts, won: session.Mutex(name)}
 }
 
 // Campaign blocks until this candidate is elected. Then it leads until Resign, or until Lost is closed. Others
@@ -97,7 +86,7 @@ func (e *Election) last() *Mutex {
 
 // Leader returns the present leader, or the zero Leader. The errors are those of Store.ReadPool except ErrNoPool.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	pool, err := e.read(ctx, ByName(e.name), DetailPage{MaxHolders: 1})
+	pool, err := e.at.ReadPool(ctx, ByName(e.name), DetailPage{MaxHolders: 1})
 	if errors.Is(err, ErrNoPool) || err == nil && len(pool.Holders) == 0 {
 		return Leader{}, nil
 	}
@@ -110,14 +99,14 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 
 // Observe returns the present leader, if there is one, and then each change: a new leader, or the zero Leader when
 // there is none any more. A slow reader gets the latest one only. While the server is unavailable it tries again.
-// The last pair has an error: context.Cause(ctx), that of Leader, or that of Watcher.Next, which is
-// errors.ErrUnsupported over NATS.
+// Over NATS, and where there are no events, it reads every second. The last pair has an error: context.Cause(ctx),
+// that of Leader, or that of Watcher.Next.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
-		events := e.watch()
+		events := e.at.Watch(0, ByName(e.name))
 		defer events.Close()
-		for last := (Leader{}); ; {
-			now, err := e.next(ctx, events)
+		for last, pause := (Leader{}), time.Duration(0); ; pause = observePause {
+			now, err := e.next(ctx, events, pause)
 			if err != nil {
 				yield(Leader{}, err)
 				return
@@ -130,9 +119,17 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-func (e *Election) next(ctx context.Context, events EventReader) (Leader, error) {
+// observePause is the pause between two readings of the leader where there are no events.
+const observePause = time.Second
+
+// next returns the leader after the next event, or after a pause.
+func (e *Election) next(ctx context.Context, events EventReader, pause time.Duration) (Leader, error) {
 	for inLine := true; inLine; {
 		changes, err := events.Next(ctx)
+		if errors.Is(err, errors.ErrUnsupported) {
+			clock.Sleep(ctx, pause)
+			break
+		}
 		if err != nil {
 			return Leader{}, err
 		}

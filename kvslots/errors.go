@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
-	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
@@ -135,46 +134,6 @@ type RangeError struct {
 }
 
 func (e *RangeError) Error() string { return fmt.Sprintf("%s must be %s", e.Field, e.Range) }
-
-// TakenError is the ErrNoSlot or the ErrLimitMismatch of a call that asks for a slot, with why it was refused.
-type TakenError struct {
-	Err     error         // ErrNoSlot or ErrLimitMismatch
-	Place   int           // the place in line that the caller had when its wait was over, or would have got, from 1; 0: not known
-	HeldBy  string        // the label of the lease at the lowest position; "": it has none, or is not known
-	HeldFor time.Duration // how long that has been held
-	Limit   int           // of the semaphore that is in use; 0: it is a lock, or a pool
-	Paused  bool          // an operator has taken it out of service
-	Reason  string        // with Paused: why
-}
-
-func (e *TakenError) Error() string {
-	if e.Err == ErrLimitMismatch {
-		return e.Err.Error() + ": it is in use " + e.Use()
-	}
-	return e.Err.Error()
-}
-
-// Use says how the name is in use of which ErrLimitMismatch is returned.
-func (e *TakenError) Use() string {
-	if e.Limit == 0 {
-		return "as a lock"
-	}
-	return fmt.Sprintf("with limit %d", e.Limit)
-}
-
-func (e *TakenError) Unwrap() error { return e.Err }
-
-// refused returns the error of a call that asks for a slot.
-func refused(err error, r *peer.Refusal) error {
-	if r == nil {
-		return err
-	}
-	taken := &TakenError{Err: err, Place: r.Place, HeldBy: r.Label, HeldFor: r.Age, Paused: r.Paused, Reason: r.Reason}
-	if !r.Terms.Lock {
-		taken.Limit = r.Terms.Limit
-	}
-	return taken
-}
 
 // full returns the error for what Config.Room says.
 func full(why error) error {

@@ -169,12 +169,19 @@ type Watcher struct {
 	ahead bool      // id is above what this Store has seen
 }
 
+// EventReader is a Watcher, or that of a client.Client. Only one goroutine may use it at a time.
+type EventReader interface {
+	Next(ctx context.Context) ([]Event, error)
+	ID() uint64
+	Close()
+}
+
 // Watch returns a Watcher of the events with an ID above after, which a Watcher of the same bucket
 // has read last: of all events, or of those about some pools. If after is 0, or the Store has not
 // all of these events any more, it begins with an EventStartsOver. The Watcher must be closed.
 //
 // A Store makes events only while it has Watchers, and remembers them for two minutes longer.
-func (s *Store) Watch(after uint64, pools ...PoolRef) *Watcher {
+func (s *Store) Watch(after uint64, pools ...PoolRef) EventReader {
 	x := &Watcher{store: s, pools: pools, id: after}
 	s.bucket.WithPeer(func(p *peer.Peer, _ peer.Instant) {
 		w := &s.watching

@@ -13,7 +13,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-func nextEvents(t *testing.T, w *Watcher) []Event {
+func nextEvents(t *testing.T, w EventReader) []Event {
 	t.Helper()
 	events, err := w.Next(t.Context())
 	natstest.Must(t, err)
@@ -62,7 +62,7 @@ func TestWatch(t *testing.T) {
 	}
 	elsewhere := s.Watch(registered.ID, ByName("x"))
 	defer elsewhere.Close()
-	if e, _, err := elsewhere.read(); len(e) > 0 || err != nil {
+	if e, _, err := elsewhere.(*Watcher).read(); len(e) > 0 || err != nil {
 		t.Errorf("of another pool: %+v, %v", e, err)
 	}
 	if s.First() == other.First() {
@@ -80,7 +80,7 @@ func TestSlowWatcher(t *testing.T) {
 	w := s.Watch(0)
 	defer w.Close()
 	nextEvents(t, w)
-	revision := w.id + 1<<20
+	revision := w.ID() + 1<<20
 	push := func(n int) {
 		for range n {
 			revision++
@@ -203,7 +203,7 @@ func TestWatchBehind(t *testing.T) {
 // Two Watchers share what an event is encoded as.
 func TestEventsAreEncodedOnce(t *testing.T) {
 	s := openPeers(t, natstest.Start(t, ""), 1)[0]
-	watchers := []*Watcher{s.Watch(0), s.Watch(0)}
+	watchers := []EventReader{s.Watch(0), s.Watch(0)}
 	for _, w := range watchers {
 		defer w.Close()
 		if _, err := w.Next(t.Context()); err != nil { // EventStartsOver, of each its own

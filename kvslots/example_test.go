@@ -50,7 +50,7 @@ func Example() {
 	}
 
 	_, err = store.Borrow(ctx, pool, kvslots.WithWait(0))
-	fmt.Println("position", lease.Position(), "and then:", err)
+	fmt.Println("position", lease.Position(), "and then:", errors.Unwrap(err)) // err says by whom it is taken
 	fmt.Println("no slot:", errors.Is(err, kvslots.ErrNoSlot))
 
 	returned, err := lease.Return(ctx)

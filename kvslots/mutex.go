@@ -76,25 +76,21 @@ func (m *Mutex) Lock(ctx context.Context) error {
 	return err
 }
 
-// TryLock takes the lock if it is free, and reports whether it did. The errors are those of
-// Store.Acquire except ErrNoSlot.
-func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
+// TryLock takes the lock if it is free. Otherwise the error is a *TakenError, in which errors.Is finds ErrNoSlot. The
+// other errors are those of Store.Acquire.
+func (m *Mutex) TryLock(ctx context.Context) error {
 	select {
 	case m.turn <- struct{}{}:
 	default:
-		return false, nil
+		return &TakenError{Err: ErrNoSlot, Name: m.on.Key, HeldBy: "another caller of this Mutex"}
 	}
 	ctx, cancel := m.session.within(ctx)
 	defer cancel()
 	err := m.acquire(ctx, 0, WithRequestKey(uuid.NewString()))
-	if err == nil {
-		return true, nil
+	if err != nil {
+		<-m.turn
 	}
-	<-m.turn
-	if errors.Is(err, ErrNoSlot) {
-		err = nil
-	}
-	return false, err
+	return err
 }
 
 // acquire sends one request. If it is granted, it keeps the lease alive.

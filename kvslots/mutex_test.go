@@ -3,6 +3,7 @@ package kvslots
 import (
 	"context"
 	"errors"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -59,20 +60,36 @@ func TestTryLockAndSemaphore(t *testing.T) {
 	one, two := newKept(t, s), newKept(t, s)
 	a, b, c := one.Semaphore("s", 2), one.Semaphore("s", 2), two.Semaphore("s", 2)
 	for i, m := range []*Mutex{a, b, c} {
-		if ok, err := m.TryLock(t.Context()); err != nil || ok != (i < 2) {
-			t.Errorf("slot %d: %t, %v", i, ok, err)
+		if err := m.TryLock(t.Context()); (err == nil) != (i < 2) || err != nil && !errors.Is(err, ErrNoSlot) {
+			t.Errorf("slot %d: %v", i, err)
 		}
 	}
-	if ok, err := a.TryLock(t.Context()); ok || err != nil {
-		t.Errorf("a held one: %t, %v", ok, err)
+	wantErr(t, a.TryLock(t.Context()), ErrNoSlot)
+	wantText := func(name string, err error, want string) {
+		t.Helper()
+		if !errors.Is(err, ErrNoSlot) || !regexp.MustCompile(want).MatchString(err.Error()) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
 	}
+	wantText("a slot by name", c.TryLock(t.Context()), `^s: taken by an unnamed holder, for [0-9]+s; place 1 in the line$`)
+	held := one.Mutex("nightly", WithLabel("ci@b7:12 make"))
+	natstest.Must(t, held.Lock(t.Context()))
+	wantText("a lock", two.Mutex("nightly").TryLock(t.Context()), `^nightly: taken by ci@b7:12 make, for [0-9]+s; place 1 in the line$`)
+	wantText("within the program", held.TryLock(t.Context()), "^nightly: taken by another caller of this Mutex")
+	_, err := s.TakeOut(t.Context(), ByName("nightly"), OutOfService{Position: WholePool, Reason: "examined"})
+	natstest.Must(t, err)
+	wantText("paused", two.Mutex("nightly", WithWait(0)).Lock(t.Context()), `^nightly: paused: examined; place 1 in the line$`)
+	natstest.Must(t, two.With(t.Context(), "other", func(_ context.Context, fence uint64) error {
+		if fence == 0 {
+			t.Error("no fence")
+		}
+		return nil
+	}))
 	if err := a.Unlock(t.Context()); err != nil || a.Fence() != 0 {
 		t.Error(err)
 	}
 	wantErr(t, a.Unlock(t.Context()), ErrNotHeld)
-	if ok, err := c.TryLock(t.Context()); !ok || err != nil {
-		t.Errorf("after the release: %t, %v", ok, err)
-	}
+	natstest.Must(t, c.TryLock(t.Context()))
 }
 
 // The holder learns that it has lost the lock, and why.
@@ -176,7 +193,5 @@ func TestLockGivenUp(t *testing.T) {
 	defer cancel()
 	wantErr(t, o.Lock(ctx), context.DeadlineExceeded)
 	natstest.Must(t, m.Unlock(t.Context()))
-	if ok, err := o.TryLock(t.Context()); !ok || err != nil {
-		t.Error(ok, err)
-	}
+	natstest.Must(t, o.TryLock(t.Context()))
 }

@@ -65,7 +65,7 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, opts ...Optio
 		Request: requestHash(owner, o.RequestKey), Label: o.Label,
 	})
 	if err != nil {
-		return nil, refused(err, a.Refusal)
+		return nil, TakenName(refused(err, a.Refusal), name)
 	}
 	return &OwnedLock{
 		Name: name, Owner: owner, Fence: a.Grant.Fence, TTL: a.Grant.TTL,

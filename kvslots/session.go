@@ -84,7 +84,7 @@ func (s *Store) Acquire(ctx context.Context, session string, r Resource, opts ..
 	}
 	c := s.bucket.Begin(s.newAcquire(session, r, o))
 	c.Wait(ctx) // with a short stack: see Borrow
-	return s.granted(c, session)
+	return s.granted(c, session, r)
 }
 
 func (s *Store) newAcquire(session string, r Resource, o *Options) peer.Request {
@@ -98,10 +98,10 @@ func (s *Store) newAcquire(session string, r Resource, o *Options) peer.Request 
 	}
 }
 
-func (s *Store) granted(c access.Call, session string) (Grant, error) {
+func (s *Store) granted(c access.Call, session string, r Resource) (Grant, error) {
 	a, err := c.Answer()
 	if err != nil {
-		return Grant{}, refused(err, a.Refusal)
+		return Grant{}, TakenName(refused(err, a.Refusal), r.Key)
 	}
 	return s.newGrant(a.Grant, session), nil
 }
@@ -130,7 +130,7 @@ func (s *Store) Enqueue(ctx context.Context, session string, r Resource, opts ..
 		TTL: min(ttl, s.cfg.MaxTTL), Request: requestHash(session, o.RequestKey), Label: o.Label,
 	})
 	if err != nil || a.Queued {
-		return Grant{}, false, refused(err, a.Refusal)
+		return Grant{}, false, TakenName(refused(err, a.Refusal), r.Key)
 	}
 	return s.newGrant(a.Grant, session), true, nil
 }
@@ -170,7 +170,7 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 		Pool: r.hash(), Session: sessionHash(session), Lock: r.Kind == KindLock, Wait: min(wait, s.cfg.MaxWait),
 	})
 	c.Wait(ctx) // with a short stack: see Borrow
-	return s.granted(c, session)
+	return s.granted(c, session, r)
 }
 
 // Release releases a lock, or a slot of a semaphore, before its lease ends. The token may

@@ -39,10 +39,10 @@ func With(ctx context.Context, at Service, pool uuid.UUID, do func(context.Conte
 }
 
 // With calls do while the session holds the lock of a name, and waits for it until ctx ends: see Mutex.Lock. The
-// context of do ends before the lock is lost.
+// context of do ends before the lock is lost. Whatever do writes to should compare the fence: see Lease.Fence.
 //
 // The errors are those of Mutex.Lock, that of do, and those of Mutex.Unlock.
-func (s *Session) With(ctx context.Context, name string, do func(context.Context) error, opts ...Option) (err error) {
+func (s *Session) With(ctx context.Context, name string, do func(ctx context.Context, fence uint64) error, opts ...Option) (err error) {
 	m := s.Mutex(name, opts...)
 	if err := m.Lock(ctx); err != nil {
 		return err
@@ -50,5 +50,5 @@ func (s *Session) With(ctx context.Context, name string, do func(context.Context
 	defer func() { err = errors.Join(err, m.Unlock(ctx)) }()
 	within, cancel := m.Context(ctx)
 	defer cancel()
-	return do(within)
+	return do(within, m.Fence())
 }

@@ -70,7 +70,7 @@ func borrowCommand(env settings.Environment) *cobra.Command {
 				}
 				return unlessInterrupted(ctx, context.Cause(ctx))
 			case err != nil:
-				return exitError{codeOf(err), placed(err)}
+				return exitError{codeOf(err), err}
 			}
 			s.printShortfall()
 			if err = p.answer(nil, s.answer()); err != nil { // the lease is known to no one

@@ -107,38 +107,10 @@ func (c *gatewayCommand) answer(err error, body fmt.Stringer) error {
 	return report(c.OutOrStdout(), c.json, body, body.String())
 }
 
-// why returns the reason of a refusal, a pause or a holder, or otherwise if it is not known.
-func why(err error, otherwise string) string {
-	refused, ok := errors.AsType[*kvslots.TakenError](err)
-	switch {
-	case ok && refused.Paused:
-		return withReason("paused", refused.Reason)
-	case ok && refused.HeldBy != "":
-		return fmt.Sprintf("taken by %s, for %s", legible(refused.HeldBy), age(refused.HeldFor))
-	}
-	return otherwise
-}
-
-// placed adds to the text of an error by whom it is taken, and the caller's place in line, if that is known.
-func placed(err error) error {
-	taken, ok := errors.AsType[*kvslots.TakenError](err)
-	if !ok {
-		return err
-	}
-	text := err.Error()
-	if reason := why(err, ""); reason != "" && (text == kvslots.ErrNoSlot.Error() || taken.Err == kvslots.ErrLimitMismatch) {
-		text += ": " + reason
-	}
-	if taken.Place > 0 {
-		text += fmt.Sprintf("; place %d in the line", taken.Place)
-	}
-	return fmt.Errorf("%s%w", text, silent{err})
-}
-
 // coded returns the error of a gateway with the exit code that scripts depend on.
 func coded(err error) error {
 	if _, ok := errors.AsType[exitError](err); !ok && errors.Is(err, kvslots.ErrNoSlot) {
-		return exitError{exitNoSlot, placed(err)}
+		return exitError{exitNoSlot, err}
 	}
 	return err
 }

@@ -46,8 +46,8 @@ func dial(at *settings.Gateway, stderr io.Writer) (l *lender, err error) {
 // print prints an error, unless it is the last one again.
 func (l *lender) print(err error) {
 	text, hint := err.Error(), l.hint
-	if errors.Is(err, kvslots.ErrNoSlot) { // it is told while the call waits
-		text, hint = why(err, text), "waiting"
+	if taken, ok := errors.AsType[*kvslots.TakenError](err); ok { // it is told while the call waits
+		text, hint = taken.Why(), "waiting"
 	}
 	if text != l.printed {
 		l.printed = text

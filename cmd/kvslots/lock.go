@@ -1,10 +1,7 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,7 +70,7 @@ func newNamedCommand(env settings.Environment, use, short, long string, ownFlags
 				return err
 			}
 			defer h.close()
-			return from.taken(names, o.runUnder(command.Context(), command, h, argv, nil))
+			return o.runUnder(command.Context(), command, h, argv, nil)
 		})
 	flags := command.Flags()
 	if ownFlags != nil {
@@ -101,17 +98,3 @@ func newNames(from *lender, t leaseTerms, names []string, on func(name string) k
 	}
 	return h, nil
 }
-
-// taken names what is taken, and by whom, if that is the error.
-func (l *lender) taken(names []string, err error) error {
-	if errors.Is(err, kvslots.ErrNoSlot) {
-		return fmt.Errorf("%s: %s%w", printable(strings.Join(names, ", ")), why(err, "taken"), silent{err})
-	}
-	return err
-}
-
-type silent struct{ error }
-
-func (silent) Error() string { return "" }
-
-func (s silent) Unwrap() error { return s.error }

@@ -116,7 +116,7 @@ func (o *runOptions) coded(err error) error {
 	case !ok:
 		own = exitError{codeOf(err), err}
 	}
-	own.error, own.code = placed(own.error), cmp.Or(o.errorCode, own.code)
+	own.code = cmp.Or(o.errorCode, own.code)
 	if errors.Is(err, kvslots.ErrNoSlot) {
 		if o.conflictCode != exitNoSlot || o.errorCode == 0 {
 			own.code = o.conflictCode

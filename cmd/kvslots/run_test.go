@@ -51,8 +51,8 @@ func TestRunCommand(t *testing.T) {
 		idle()
 
 		p.want(t, "POST", "/l/"+pool+"/borrow", `{"ttl":60}`, 200, "")
-		wantCall(t, 75, "", "kvslots: no resource available; place 1 in the line\n", shell(transport, `echo ran`)...)
-		wantCall(t, 75, `\{"error":"no resource available; place 1 in the line"\}`+"\n", "kvslots: no resource available; place 1 in the line\n", shell(transport, `echo ran`, "--json", "--wait", "1")...)
+		wantCall(t, 75, "", "kvslots: no resource available: taken by an unnamed holder, for [0-9]+s; place 1 in the line\n", shell(transport, `echo ran`)...)
+		wantCall(t, 75, `\{"error":"no resource available: taken by .+; place 1 in the line"\}`+"\n", "kvslots: no resource available: taken by .+; place 1 in the line\n", shell(transport, `echo ran`, "--json", "--wait", "1")...)
 		p.want(t, "DELETE", "/l/"+pool, "", 200, "")
 		wantCall(t, 1, "", "kvslots: no such pool\n", shell(transport, `echo ran`)...)
 	})

@@ -25,7 +25,7 @@ import (
 
 // Store is the part of a *kvslots.Store that the streams use.
 type Store interface {
-	Watch(after uint64, pools ...kvslots.PoolRef) *kvslots.Watcher
+	Watch(after uint64, pools ...kvslots.PoolRef) kvslots.EventReader
 	kvslots.Operator // to find pools
 }
 

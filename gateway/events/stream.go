@@ -44,7 +44,7 @@ const (
 type stream struct {
 	dialect *Dialect
 	filter  filter
-	watcher *kvslots.Watcher
+	watcher kvslots.EventReader
 	w       http.ResponseWriter
 	control *http.ResponseController
 	r       *http.Request

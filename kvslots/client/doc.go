@@ -5,7 +5,7 @@
 //	c, err := client.Dial(ctx, "http://127.0.0.1:8080", client.Config{})
 //	session, err := kvslots.NewSession(ctx, c)
 //	defer session.Close(ctx)
-//	err = session.With(ctx, "nightly", func(ctx context.Context) error { … }) // under a lock by name
+//	err = session.With(ctx, "nightly", func(ctx context.Context, fence uint64) error { … }) // under a lock by name
 //	err = kvslots.With(ctx, c, pool, do, kvslots.WithWait(10*time.Second))               // with a slot of a pool
 //
 // Both renew their lease, and end the context of the work before it is lost. For more than one

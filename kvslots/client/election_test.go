@@ -14,17 +14,12 @@ func TestElection(t *testing.T) {
 	g := serve(t)
 	t.Run("store", func(t *testing.T) { testElection(t, g.store, g.store) })
 	t.Run("http", func(t *testing.T) { testElection(t, g.overHTTP(t), g.overHTTP(t)) })
-	t.Run("nats, read over http", func(t *testing.T) { testElection(t, g.overNATS(t), g.overHTTP(t)) })
-	for _, err := range kvslots.NewElection(nil, g.overNATS(t), "leader").Observe(t.Context()) {
-		if !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("observed over NATS: %v", err)
-		}
-	}
+	t.Run("nats", func(t *testing.T) { testElection(t, g.overNATS(t), g.overNATS(t)) })
 }
 
 // testElection has two candidates: the second one is elected when the first one resigns, and the first one again
 // when the session of the second one ends. An observer without a session sees each leader.
-func testElection[W kvslots.EventReader](t *testing.T, by kvslots.Service, at kvslots.Electorate[W]) {
+func testElection(t *testing.T, by kvslots.Service, at kvslots.Electorate) {
 	observing, stop := context.WithCancelCause(t.Context())
 	seen, failed := make(chan kvslots.Leader), make(chan error, 1)
 	observer := kvslots.NewElection(nil, at, "leader")

@@ -46,7 +46,7 @@ type Watcher struct {
 
 // Watch is like Store.Watch. The Watcher opens a stream over HTTP when Next is called, and again
 // when it is lost, also at another gateway. It sends hashes of pools, not their ids.
-func (c *Client) Watch(after uint64, pools ...kvslots.PoolRef) *Watcher {
+func (c *Client) Watch(after uint64, pools ...kvslots.PoolRef) kvslots.EventReader {
 	query := url.Values{}
 	for _, p := range pools {
 		query.Add(wire.EventPool, p.Hash())

@@ -20,7 +20,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-func nextEvents(t *testing.T, w *client.Watcher) []kvslots.Event {
+func nextEvents(t *testing.T, w kvslots.EventReader) []kvslots.Event {
 	t.Helper()
 	events, err := w.Next(t.Context())
 	kvslotstest.Must(t, err)

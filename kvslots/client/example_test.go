@@ -98,13 +98,13 @@ func ExampleClient() {
 		return
 	}
 	defer session.Close(ctx)
-	err = session.With(ctx, "deploy", func(ctx context.Context) error {
-		fmt.Println("deployed")
+	err = session.With(ctx, "deploy", func(ctx context.Context, fence uint64) error {
+		fmt.Println("deployed with a fence:", fence > 0)
 		return ctx.Err()
 	})
 	fmt.Println(err)
 	// Output:
-	// deployed
+	// deployed with a fence: true
 	// <nil>
 }
 

@@ -182,7 +182,7 @@ func (c *Client) grant(ctx context.Context, r kvslots.Resource, ask request) (g 
 		return nil
 	})
 	if err != nil {
-		return kvslots.Grant{}, err
+		return kvslots.Grant{}, kvslots.TakenName(err, r.Key)
 	}
 	return g, nil
 }

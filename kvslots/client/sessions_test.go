@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"regexp"
 	"testing"
 	"time"
 
@@ -56,6 +57,13 @@ func testSessions(t *testing.T, c *client.Client, r kvslots.Resource) {
 	} {
 		if err := c.call(); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, taken := c.Acquire(ctx, two, r, kvslots.WithTTL(time.Minute), kvslots.WithWait(0))
+	_, mismatch := c.Acquire(ctx, two, other, kvslots.WithTTL(time.Minute), kvslots.WithWait(0))
+	for err, want := range map[error]string{taken: "^" + regexp.QuoteMeta(r.Key) + ": taken by .+, for [0-9]+s; place 1 in the line$", mismatch: "^" + regexp.QuoteMeta(r.Key) + ": the key is in use .+: taken by .+, for [0-9]+s"} {
+		if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	if _, acquired, err := c.Enqueue(ctx, two, r, kvslots.WithTTL(time.Minute)); err != nil || acquired {
@@ -138,8 +146,8 @@ func TestCanceledLockLeavesTheLine(t *testing.T) {
 		if err := m.Unlock(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if ok, err := holder.Mutex("x").TryLock(t.Context()); !ok || err != nil {
-			t.Errorf("the lock is not free at once: %v, %v", ok, err)
+		if err := holder.Mutex("x").TryLock(t.Context()); err != nil {
+			t.Errorf("the lock is not free at once: %v", err)
 		}
 	})
 }

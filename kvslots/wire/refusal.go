@@ -3,6 +3,7 @@ package wire
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -51,6 +52,9 @@ func parseRetryAfter(text string, now time.Time) time.Duration {
 }
 
 func (r *Refusal) Error() string {
+	if taken, ok := errors.AsType[*kvslots.TakenError](r.Err); ok {
+		return taken.Error()
+	}
 	if r.Text == "" {
 		return fmt.Sprintf("HTTP status %d", r.Status)
 	}

@@ -88,7 +88,7 @@ func (s *second) join() {
 	defer close(s.left)
 	keep := func(ctx context.Context) error { <-ctx.Done(); return nil }
 	if s.do == lock {
-		_ = s.session.With(s.ctx, "x", keep)
+		_ = s.session.With(s.ctx, "x", func(ctx context.Context, _ uint64) error { return keep(ctx) })
 	} else {
 		_ = kvslots.With(s.ctx, s.store, s.pool, func(ctx context.Context, _ *kvslots.Lease) error { return keep(ctx) })
 	}

@@ -27,6 +27,7 @@ type Options struct {
 	AnyLimit   bool          // see WithAnyLimit
 
 	UntilPaused bool // see WithUntilPaused
+	Uncounted   bool // for a client.Client: the call is not the last one of its wait, or leaves the line
 
 	TTL   time.Duration  // see WithTTL; 0: not set
 	Fixed bool           // see WithFixedTTL

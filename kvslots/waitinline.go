@@ -24,11 +24,15 @@ func times(opts []Option) (ttl, wait time.Duration, err error) {
 // across failures of single gateways. The last one asks for no wait, and so leaves the line.
 func waitInLine(ctx context.Context, wait time.Duration, try func(wait time.Duration, key Option) error) error {
 	until := clock.Now() + min(wait, forever)
-	for key, pause := WithRequestKey(uuid.NewString()), time.Duration(0); ; pause = min(2*pause+10*time.Millisecond, time.Second) {
+	for key, pause, last := uuid.NewString(), time.Duration(0), error(nil); ; pause = min(2*pause+10*time.Millisecond, time.Second) {
 		const longest = time.Hour // clamped to Config.MaxWait
-		asked := max(min(until-clock.Now(), longest), 0)
-		err := try(asked, key)
 		left := until - clock.Now()
+		asked := max(min(left, longest), 0)
+		err := try(asked, func(o *Options) error {
+			o.RequestKey, o.Uncounted = key, left > longest || left <= 0 && last != nil
+			return nil
+		})
+		last, left = err, until-clock.Now()
 		switch {
 		case err == nil, ctx.Err() != nil, asked == 0:
 			return err

@@ -64,11 +64,12 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, opts ...kvslots.Opt
 	label := c.labelOr(o.Label)
 	var lease *kvslots.Lease
 	err := c.take(ctx, taking{
-		wait: wait, key: o.RequestKey,
+		wait: wait, key: o.RequestKey, uncounted: o.Uncounted,
 		ask: func(ctx context.Context, t *taking) (err error) {
 			var body wire.Lease
 			r := t.request(wire.Borrow, wire.Request{
-				ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(t.asked), Label: label, UntilPaused: t.untilPaused,
+				ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(t.asked), Label: label,
+				UntilPaused: t.untilPaused, Uncounted: t.uncounted,
 			})
 			r.Undo = func() request { return returnOf(pool, body.Lease) }
 			lease, err = c.lease(ctx, &body, r)

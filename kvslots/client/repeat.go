@@ -134,6 +134,7 @@ type taking struct {
 	asked   time.Duration // the wait of the request
 	unknown []string      // ids of requests over NATS that may be granted yet
 
+	uncounted   bool // the request is not the last one of the caller's wait, or leaves the line
 	untilPaused bool // the request ends when a pause begins, of which Config.Retrying is told
 }
 
@@ -148,6 +149,7 @@ func (c *Client) take(ctx context.Context, t taking) error {
 	t.client, t.given, t.wait = c, t.key != "", min(t.wait, forever)
 	sent := clock.Now()
 	t.until, t.untilPaused = sent+t.wait, c.retrying != nil
+	uncounted := t.uncounted
 	grace := cmp.Or(c.timeout, answerTime)
 	within, cancel := answerTimeout(ctx, t.wait+grace)
 	defer cancel()
@@ -156,7 +158,9 @@ func (c *Client) take(ctx context.Context, t taking) error {
 		if t.key == "" {
 			t.key = uuid.NewString()
 		}
-		t.asked = min(max(t.until-sent, 0), longestAsk) // in whole seconds, rounded up: 0 leaves the line
+		left := t.until - sent
+		t.asked = min(max(left, 0), longestAsk) // in whole seconds, rounded up: 0 leaves the line
+		t.uncounted = uncounted || left > longestAsk || left <= 0 && t.wait > 0
 		err := t.ask(within, &t)
 		switch {
 		case err == nil:
@@ -218,7 +222,7 @@ func (t *taking) leave(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 	defer cancel()
-	if t.asked = 0; t.ask(ctx, t) == nil {
+	if t.asked, t.uncounted = 0, true; t.ask(ctx, t) == nil {
 		t.undo(kvslots.ReturnWithin(ctx))
 	}
 }

@@ -41,6 +41,7 @@ var (
 	limitParam       = whole("limit", 1, kvslots.MaxSemaphoreLimit, func(p *Params, n int) { p.Limit = n })
 	anyLimitParam    = optional(boolean("any_limit", func(p *Params, yes bool) { p.AnyLimit = yes }))
 	untilPausedParam = optional(boolean("until_paused", func(p *Params, yes bool) { p.UntilPaused = yes }))
+	uncountedParam   = optional(boolean("uncounted", func(p *Params, yes bool) { p.Uncounted = yes }))
 	tokenParam       = param{"token", false, readToken}
 
 	positionParam = whole("position", 0, maxPlace, func(p *Params, n int) { p.Operator.Position = n })
@@ -64,12 +65,12 @@ var (
 // operation, which package subjects names.
 var grantReaders = [...]map[string]reader{
 	kvslots.KindLock: {
-		subjects.Acquire: strictly(acquireParam, leaseTTLParam, labelParam, untilPausedParam), subjects.Enqueue: strictly(leaseTTLParam, labelParam),
+		subjects.Acquire: strictly(acquireParam, leaseTTLParam, labelParam, untilPausedParam, uncountedParam), subjects.Enqueue: strictly(leaseTTLParam, labelParam),
 		subjects.Wait: strictly(timeoutParam), subjects.Release: strictly(tokenParam), subjects.Renew: strictly(tokenParam, leaseTTLParam),
 		subjects.Holder: strictly(tokenParam),
 	},
 	kvslots.KindSemaphore: {
-		subjects.Acquire: strictly(acquireParam, anyLimitParam, limitParam, leaseTTLParam, labelParam, untilPausedParam), subjects.Enqueue: strictly(limitParam, leaseTTLParam, labelParam),
+		subjects.Acquire: strictly(acquireParam, anyLimitParam, limitParam, leaseTTLParam, labelParam, untilPausedParam, uncountedParam), subjects.Enqueue: strictly(limitParam, leaseTTLParam, labelParam),
 		subjects.Wait: strictly(timeoutParam), subjects.Release: strictly(tokenParam), subjects.Renew: strictly(tokenParam, leaseTTLParam),
 		subjects.Holder: strictly(tokenParam),
 	},

@@ -30,6 +30,7 @@ type Params struct {
 	IdleTimeout time.Duration   // that a new session asks for; 0 for none
 	Operator    *OperatorParams // of the requests of operators; nil for others
 	UntilPaused bool            // see kvslots.WithUntilPaused
+	Uncounted   bool            // without a slot, the client asks again for its wait, or has left the line: no metric counts it
 	GrantParams
 }
 
@@ -79,6 +80,7 @@ type Request struct {
 	IdleTimeout    int64  `json:"idle_timeout_s,omitempty"`
 	AnyLimit       bool   `json:"any_limit,omitempty"`
 	UntilPaused    bool   `json:"until_paused,omitempty"` // also about a pool
+	Uncounted      bool   `json:"uncounted,omitempty"`    // likewise
 }
 
 // Encode returns the JSON of the body.

@@ -59,8 +59,8 @@ func TestStrictBodies(t *testing.T) {
 func TestAcquire(t *testing.T) {
 	const (
 		most = maxSeconds * time.Second
-		ofL  = onlyText + "acquire_timeout_s, lease_ttl_s, label, until_paused"
-		ofS  = onlyText + "acquire_timeout_s, any_limit, limit, lease_ttl_s, label, until_paused"
+		ofL  = onlyText + "acquire_timeout_s, lease_ttl_s, label, until_paused, uncounted"
+		ofS  = onlyText + "acquire_timeout_s, any_limit, limit, lease_ttl_s, label, until_paused, uncounted"
 	)
 	lock, semaphore := kvslots.KindLock, kvslots.KindSemaphore
 	for _, c := range []struct {

@@ -128,7 +128,7 @@ func (e *Events) count(call *Call, err error) {
 		return
 	}
 	switch {
-	case result == outcomeRefused && e.asksAgain(call):
+	case result == outcomeRefused && e.asksAgain(call, cmp.Or(err, call.failed)):
 		return
 	case result == outcomeRefused && call.Wait > 0:
 		result = outcomeTimedOut
@@ -138,11 +138,10 @@ func (e *Events) count(call *Call, err error) {
 	e.counts[result].Inc()
 }
 
-// longestAsked is the longest wait for which clients ask at a time.
-const longestAsked = time.Minute
-
-// asksAgain reports whether a client that got no slot keeps its place: it has a request key, and has
-// waited for as long as one request may.
-func (e *Events) asksAgain(call *Call) bool {
-	return call.RequestKey != "" && call.Wait >= min(cmp.Or(e.of.MaxWait, kvslots.DefaultMaxWait), longestAsked)
+// asksAgain reports whether the wait of a client that got no slot is not over, or was before: it says so, or it has a request
+// key, and has waited for less than it has asked for.
+func (e *Events) asksAgain(call *Call, err error) bool {
+	taken, ok := errors.AsType[*kvslots.TakenError](err)
+	paused := ok && taken.Paused && call.UntilPaused && time.Since(call.Arrived) < call.Wait
+	return call.Uncounted || call.RequestKey != "" && (paused || call.Wait > cmp.Or(e.of.MaxWait, kvslots.DefaultMaxWait))
 }

@@ -10,19 +10,22 @@ import (
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
-// A borrow that keeps its place, since its client asks again, has not timed out.
+// A borrow that keeps its place, since its client asks again, has not timed out, and one that leaves the line is not refused.
 func TestTimeouts(t *testing.T) {
 	l := NewLending()
 	events := l.Events(APILibrary)
 	for _, c := range []struct {
-		wait time.Duration
-		key  string
+		wait      time.Duration
+		key       string
+		uncounted bool
+		paused    bool
 	}{
-		{time.Second, ""}, {time.Hour, ""}, {time.Second, "a"}, {time.Minute, "a"}, {0, "a"}, {0, ""},
+		{time.Second, "", false, false}, {time.Hour, "", false, false}, {time.Minute, "a", false, false}, {0, "a", false, false}, {0, "", false, false},
+		{time.Second, "a", true, false}, {0, "a", true, false}, {time.Minute + 1, "a", false, false}, {time.Minute, "a", false, true},
 	} {
-		call := &Call{}
-		call.Wait, call.RequestKey = c.wait, c.key
-		events.count(call, kvslots.ErrNoSlot)
+		call := &Call{Arrived: time.Now()}
+		call.Wait, call.RequestKey, call.Uncounted, call.UntilPaused = c.wait, c.key, c.uncounted, true
+		events.count(call, &kvslots.TakenError{Err: kvslots.ErrNoSlot, Paused: c.paused})
 	}
 	all := prometheus.NewRegistry()
 	all.MustRegister(l)

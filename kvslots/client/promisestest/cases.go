@@ -55,6 +55,8 @@ var promises = []promise{
 	{name: "no fault", do: lock, want: granted, most: 1.5},
 	{name: "taken", do: borrow, taken: true, want: taken, most: 1.5},
 	{name: "taken", do: lock, taken: true, wait: 1, want: taken, least: 0.9, most: 4.5},
+	{name: "waits in vain", do: borrow, taken: true, wait: 3, calls: 3, want: taken, least: 2.9, most: 6.5},
+	{name: "waits in vain", do: lock, taken: true, wait: 3, want: taken, least: 2.9, most: 6.5},
 	{name: "given back in the last second", do: borrow, second: true, wait: 3, want: granted, least: 1.9, most: 4},
 	{name: "given back in the last second", do: lock, second: true, wait: 3, want: granted, least: 1.9, most: 4},
 	{name: "accepts and never answers", do: borrow, faults: all(hangs), want: unavailable, most: 3.5},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kvslots/kvslots/gateway"
 	"github.com/kvslots/kvslots/kvslots"
@@ -63,6 +64,7 @@ func Check(t *testing.T, driver *exec.Cmd) {
 			if p.lookup > 0 {
 				c.URL = strings.Replace(c.URL, "127.0.0.1", slowHost, 1)
 			}
+			before := countsOf(t, lending)
 			got := ask(t, c)
 			p.compare(t, got)
 			if other != nil {
@@ -78,6 +80,9 @@ func Check(t *testing.T, driver *exec.Cmd) {
 			}
 			if p.twoStores {
 				wantNothing(t, secondStore, pool, false)
+			}
+			if p.taken {
+				p.compareCounts(t, before, countsOf(t, lending))
 			}
 		})
 	}
@@ -140,6 +145,41 @@ func (p promise) compare(t *testing.T, got outcome) {
 	}
 	if p.want == granted && (got.Back != "yes" || got.BackTook > kvslots.ReturnTimeout.Seconds()) {
 		t.Errorf("given back: %q, after %.1f s", got.Back, got.BackTook)
+	}
+}
+
+// counts are what a gateway's metrics count of requests without a slot.
+type counts struct{ timeouts, refusals float64 }
+
+func countsOf(t *testing.T, lending *gateway.Lending) (c counts) {
+	all := prometheus.NewRegistry()
+	all.MustRegister(lending)
+	families, err := all.Gather()
+	kvslotstest.Must(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			switch f.GetName() {
+			case "kvslots_timeouts_total":
+				c.timeouts += m.GetCounter().GetValue()
+			case "kvslots_refusals_total":
+				c.refusals += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return c
+}
+
+// compareCounts checks that a wait in vain is one timeout, a call that does not wait one refusal, and a canceled one neither.
+func (p promise) compareCounts(t *testing.T, before, after counts) {
+	want, calls := before, float64(max(p.calls, 1))
+	switch {
+	case p.want == taken && p.wait > 0:
+		want.timeouts += calls
+	case p.want == taken:
+		want.refusals += calls
+	}
+	if after != want {
+		t.Errorf("counted are %+v, and before %+v", after, before)
 	}
 }
 

@@ -60,12 +60,12 @@ export class Pool extends Resource {
     const { gateways, lines, holds } = this.#shared;
     const seconds = wholeSeconds(ttl);
     const key = requestKey();
-    const ask = async (wait: number, signal?: AbortSignal, until?: number): Promise<Granted> =>
-      granted(await this.#send("POST", "/borrow", { body: { ttl: seconds, wait, label }, key, wait, undo }, signal, until));
+    const ask = async (wait: number, uncounted: boolean, signal?: AbortSignal, until?: number): Promise<Granted> =>
+      granted(await this.#send("POST", "/borrow", { body: { ttl: seconds, wait, label, uncounted }, key, wait, undo }, signal, until));
     const undo = ({ lease }: any): Request => this.#request("POST", "/return", { body: { lease } });
     const release = async (lease: string, until: number): Promise<boolean> =>
       (await gateways.send(undo({ lease }), undefined, until)).body.returned !== false;
-    const leave = async (until: number): Promise<unknown> => release((await ask(0, undefined, until)).lease, until);
+    const leave = async (until: number): Promise<unknown> => release((await ask(0, true, undefined, until)).lease, until);
     const { lease, position, fence, term } = await take(lines, `pool ${this.#id}`, { wait, signal, gateways: gateways.count, ask, leave });
     const holding: Holding = {
       renew: async (signal, until) => termOf(await this.#send("POST", "/renew", { body: { lease, ttl: seconds } }, signal, until)),

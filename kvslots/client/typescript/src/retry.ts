@@ -62,8 +62,11 @@ export interface Take<T> {
   signal?: AbortSignal | undefined;
   /** The number of gateways. */
   gateways: number;
-  /** Sends one request that waits for so many seconds. All requests have the same request key. */
-  ask(wait: number, signal?: AbortSignal, until?: number): Promise<T>;
+  /**
+   * Sends one request that waits for so many seconds. All requests have the same request key. Metrics count the last one of a
+   * wait alone, and not the one after it, which leaves the line: those are `uncounted`.
+   */
+  ask(wait: number, uncounted: boolean, signal?: AbortSignal, until?: number): Promise<T>;
   /** Gives up what a request may have been granted, and its place in line. */
   leave(until: number): Promise<unknown>;
 }
@@ -80,10 +83,12 @@ async function attempts<T>({ wait = Infinity, signal, gateways, ask, leave }: Ta
     for (;;) {
       const sent = now();
       // The wait is divided among the gateways: each is asked in time, although one before it is silent.
-      const asked = Math.ceil(Math.min(Math.max(until - sent, 0) / 1000 / gateways, LONGEST_ASK));
+      const seconds = Math.max(until - sent, 0) / 1000;
+      const asked = Math.ceil(Math.min(seconds / gateways, LONGEST_ASK));
+      const uncounted = seconds > asked || (seconds === 0 && wait > 0);
       let failure: unknown;
       try {
-        return await ask(asked, signal, Math.min(end, answered + SILENCE));
+        return await ask(asked, uncounted, signal, Math.min(end, answered + SILENCE));
       } catch (error) {
         failure = error;
       }

@@ -61,7 +61,7 @@ class Claim:
     def _restart(self) -> None:
         self._key = str(uuid.uuid4())
 
-    def _taking(self, wait: int) -> Request:
+    def _taking(self, wait: int, uncounted: bool) -> Request:
         raise NotImplementedError
 
     def _took(self, response: Response) -> float:
@@ -109,12 +109,16 @@ class Claim:
         while True:
             sent = self._now()
             # The wait is divided among the gateways: each is asked in time, although one before it is silent.
-            asked = math.ceil(min(max(until - sent, 0) / len(self._gateways), LONGEST_ASK))
+            left = max(until - sent, 0)
+            asked = math.ceil(min(left / len(self._gateways), LONGEST_ASK))
+            # Metrics count the last request of a wait alone, and not the one after it, which leaves the line.
+            uncounted = left > asked or not left and self._wait > 0
             within = min(end, heard + PATIENCE)
             try:
                 yield from self._prepare(within)
                 self._asked = True
-                response = yield from self._gateways.ask(self._taking(asked), wait=asked, until=within, back=self._back)
+                taking = self._taking(asked, uncounted)
+                response = yield from self._gateways.ask(taking, wait=asked, until=within, back=self._back)
                 self._lasts(response, self._took(response))
                 late = self._now() - self.deadline + self._granted  # by which the answer may be shorter
                 if self._granted + late + 1 < self._ttl:
@@ -234,9 +238,9 @@ class SlotClaim(Claim):
     def __str__(self) -> str:
         return "a slot"
 
-    def _taking(self, wait: int) -> Request:
+    def _taking(self, wait: int, uncounted: bool) -> Request:
         key = {"Idempotency-Key": self._key}
-        body = {"ttl": self._ttl, "wait": wait} | self._label
+        body = {"ttl": self._ttl, "wait": wait, "uncounted": uncounted} | self._label
         return Request("POST", "/l/self/borrow", body, self._pool | key)
 
     def _took(self, response: Response) -> float:
@@ -265,7 +269,7 @@ class SlotClaim(Claim):
         if not self._asked:
             return
         try:
-            response = yield from self._gateways.repeat(self._taking(0), within=RETRY_FOR)
+            response = yield from self._gateways.repeat(self._taking(0, True), within=RETRY_FOR)
             self._took(response)
             yield from self._gateways.repeat(self._releasing(), within=RETRY_FOR)
         except KvslotsError:
@@ -320,8 +324,8 @@ class NameClaim(Claim):
         super()._restart()
         self._session = None
 
-    def _taking(self, wait: int) -> Request:
-        body = {"acquire_timeout_s": wait, "lease_ttl_s": self._ttl}
+    def _taking(self, wait: int, uncounted: bool) -> Request:
+        body = {"acquire_timeout_s": wait, "lease_ttl_s": self._ttl, "uncounted": uncounted}
         request = self._request("", body | self._limit | self._label)
         request.headers["Idempotency-Key"] = self._key
         return request

@@ -75,7 +75,7 @@ type dockerfile struct {
 func readDockerfile(t *testing.T) (d dockerfile) {
 	t.Helper()
 	text := strings.ReplaceAll(readDeploy(t, "Dockerfile"), "\\\n", " ")
-	d.goVersion = regexp.MustCompile(`(?m)^ARG GO=(.*)$`).FindStringSubmatch(text)[1]
+	d.goVersion = regexp.MustCompile(`(?m)^ARG GO=(\d+\.\d+)\.\d+-alpine[\d.]+@sha256:[0-9a-f]{64}$`).FindStringSubmatch(text)[1]
 	d.lastStage = text[strings.LastIndex(text, "\nFROM "):]
 	d.env = map[string]string{}
 	for line := range strings.Lines(d.lastStage) {

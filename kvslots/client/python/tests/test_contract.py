@@ -40,10 +40,10 @@ def requests() -> list[Request]:
     slot = SlotClaim(gateways, POOL, 30, 10, "who")
     slot._lease = POOL["Kvslots-Pool"]
     names = [NameClaim(gateways, sessions, "name", limit, 30, 10, "who") for limit in (None, 8)]
-    all = [slot._taking(1), slot._renewing(), slot._releasing()]
+    all = [slot._taking(1, True), slot._renewing(), slot._releasing()]
     for name in names:
         name._session, name._token = Session("0" * 32, 60, 60), "0" * 32
-        all += [name._taking(1), name._renewing(), name._releasing()]
+        all += [name._taking(1, True), name._renewing(), name._releasing()]
     sessions.put(Session("0" * 32, 60, 60))
     lent = [Lent(gateways, "/l/self", POOL), *(Lent(gateways, name.path) for name in names)]
     for flow in (

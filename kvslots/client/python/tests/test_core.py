@@ -275,7 +275,7 @@ class Taking(unittest.TestCase):
         world.answer(200, {"returned": True})
         world.run(claim.leave())
         self.assertEqual([send.request.path for _, send in world.sent], ["/l/self/borrow"] * 2 + ["/l/self/return"])
-        self.assertEqual(world.sent[0][1].request.body, {"ttl": 30, "wait": 0})
+        self.assertEqual(world.sent[0][1].request.body, {"ttl": 30, "wait": 0, "uncounted": True})
 
     def test_leave_sends_nothing_if_nothing_was_sent(self) -> None:
         world = World()

@@ -36,6 +36,7 @@ type driverCall struct {
 	URL, Do, Name, Pool string
 	TTL, Wait           int
 	Cancel, Lookup      float64
+	Hold                bool
 }
 
 type driverOutcome struct {
@@ -61,7 +62,7 @@ func perform(c driverCall) (o driverOutcome) {
 	if c.Do == "lock" {
 		args = []string{"lock", c.Name}
 	}
-	args = append(args, "--server", c.URL, "--ttl", fmt.Sprintf("%ds", c.TTL), "--wait", fmt.Sprintf("%ds", c.Wait), "--", "echo", "granted")
+	args = append(args, "--server", c.URL, "--ttl", fmt.Sprintf("%ds", c.TTL), "--wait", fmt.Sprintf("%ds", c.Wait), "--", "sh", "-c", "echo granted; "+map[bool]string{true: "exec sleep 600"}[c.Hold])
 	process, trouble := exec.Command(os.Args[0], args...), new(bytes.Buffer)
 	process.Env, process.Stderr = append(os.Environ(), asProgram+"=1", asDriver+"=", fmt.Sprintf("%s=%gs", slowLookup, c.Lookup)), trouble
 	out, err := process.StdoutPipe()
@@ -88,6 +89,9 @@ func perform(c driverCall) (o driverOutcome) {
 			o.Outcome = fmt.Sprintf("exit code %d: %s", code, trouble)
 		}
 		return o
+	}
+	if c.Hold && strings.Contains(trouble.String(), "lost") {
+		return driverOutcome{Outcome: "lost", Took: time.Since(began).Seconds() - o.Took}
 	}
 	o.Outcome, o.Back, o.BackTook = "granted", "yes", time.Since(began).Seconds()-o.Took
 	if code != exitDone || strings.Contains(trouble.String(), "was not returned") {

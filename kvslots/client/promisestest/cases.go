@@ -10,6 +10,7 @@ type call struct {
 	Cancel float64 `json:"cancel"`
 	Lookup float64 `json:"lookup"`
 	Pairs  int     `json:"pairs"`
+	Hold   bool    `json:"hold"`
 }
 
 type outcome struct {
@@ -25,6 +26,7 @@ type promise struct {
 	name      string
 	do        string
 	taken     bool // by another client
+	evicted   bool // while the driver holds it
 	second    bool // taken, until the last second of the wait, and a second client waits behind the call
 	wait      int
 	cancel    float64
@@ -40,7 +42,7 @@ type promise struct {
 const (
 	borrow, lock = "borrow", "lock"
 
-	granted, taken, unavailable, foreign, canceled, twoStores = "granted", "taken", "unavailable", "foreign", "canceled", "two stores"
+	granted, taken, unavailable, foreign, canceled, twoStores, lost = "granted", "taken", "unavailable", "foreign", "canceled", "two stores", "lost"
 )
 
 const (
@@ -59,6 +61,8 @@ var promises = []promise{
 	{name: "waits in vain", do: lock, taken: true, wait: 3, want: taken, least: 2.9, most: 6.5},
 	{name: "given back in the last second", do: borrow, second: true, wait: 3, want: granted, least: 1.9, most: 4},
 	{name: "given back in the last second", do: lock, second: true, wait: 3, want: granted, least: 1.9, most: 4},
+	{name: "evicted", do: borrow, evicted: true, want: lost, most: 6},
+	{name: "evicted", do: lock, evicted: true, want: lost, most: 6},
 	{name: "accepts and never answers", do: borrow, faults: all(hangs), want: unavailable, most: 3.5},
 	{name: "accepts and never answers", do: lock, faults: all(hangs), want: unavailable, most: 3.5},
 	{name: "accepts and never answers, wait 1 s", do: borrow, wait: 1, faults: all(hangs), want: unavailable, most: 4.5},

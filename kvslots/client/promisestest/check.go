@@ -57,6 +57,10 @@ func Check(t *testing.T, driver *exec.Cmd) {
 				hold(t, store, pool)
 			}
 			c := call{URL: startProxy(t, gateway, faults), Do: p.do, Pool: pool.String(), Name: "x", TTL: 60, Wait: p.wait, Cancel: p.cancel, Lookup: p.lookup}
+			if p.evicted {
+				c.Hold, c.TTL = true, 600
+				go evict(t, store, pool, p.do)
+			}
 			if p.twoStores {
 				kvslotstest.Must(t, kvslotstest.Err(secondStore.Register(t.Context(), pool, 1)))
 				c.URL += "," + secondGateway
@@ -196,6 +200,19 @@ func hold(t *testing.T, store *kvslots.Store, pool uuid.UUID) (giveBack func()) 
 	}
 	t.Cleanup(giveBack)
 	return giveBack
+}
+
+// evict ends the lease of a call, when it has one.
+func evict(t *testing.T, store *kvslots.Store, pool uuid.UUID, do string) {
+	of := map[string]kvslots.PoolRef{borrow: kvslots.ByID(pool), lock: kvslots.ByName("x")}[do]
+	for t.Context().Err() == nil {
+		detail, err := store.ReadPool(t.Context(), of, kvslots.DetailPage{})
+		if err == nil && len(detail.Holders) > 0 {
+			_, _ = store.Evict(t.Context(), of, 0, detail.Holders[0].Fence)
+			return
+		}
+		<-time.After(10 * time.Millisecond)
+	}
 }
 
 // wantNothing checks that nothing is left in the store, except what another client holds.

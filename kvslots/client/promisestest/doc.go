@@ -17,6 +17,7 @@
 //	wait      seconds; 0: it does not wait
 //	cancel    seconds after which the call is canceled, as the language does that (a context, a task, a signal);
 //	          a client that cannot cancel answers with the outcome "unsupported"; 0: it is not
+//	hold      whether what is granted is held until it is lost
 //	lookup    seconds that each look-up of the host's name takes in this call, which has the address 127.0.0.1;
 //	          the driver sees to that; 0: names are looked up as always
 //
@@ -28,9 +29,9 @@
 //
 //	outcome   "granted"; "taken": no slot was free in time; "unavailable": no gateway has answered, or one
 //	          has refused for now (429, 502, 503, …), which may be repeated; "foreign": the answer is not a
-//	          gateway's; "two stores": the gateways have two stores; "canceled"; "unsupported"; or the text of another error
+//	          gateway's; "two stores": the gateways have two stores; "canceled"; "lost": what was granted and held; "unsupported"; or the text of another error
 //	took      seconds from the beginning of the call until the grant, or until the error; of "lock" with its
-//	          session
+//	          session; of what was lost from the grant
 //	back      "": nothing was granted; "yes": what was granted was given back, and the session ended, as far as
 //	          the client says; or the text of the error
 //	back_took seconds that this took

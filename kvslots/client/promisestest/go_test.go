@@ -43,6 +43,7 @@ type call struct {
 	Cancel        float64
 	Lookup        float64
 	Pairs         int
+	Hold          bool
 }
 
 type outcome struct {
@@ -83,12 +84,17 @@ func perform(c call) (o outcome) {
 	}
 	defer at.Close()
 	began := time.Now()
-	giveBack, err := take(ctx, at, c)
+	giveBack, lost, err := take(ctx, at, c)
 	o.Outcome, o.Took = named(err), time.Since(began).Seconds()
 	if err != nil {
 		return o
 	}
 	began = time.Now()
+	if c.Hold {
+		<-lost
+		_ = giveBack()
+		return outcome{Outcome: "lost", Took: time.Since(began).Seconds()}
+	}
 	o.Back = "yes"
 	if err := giveBack(); err != nil {
 		o.Back = err.Error()
@@ -97,25 +103,28 @@ func perform(c call) (o outcome) {
 	return o
 }
 
-func take(ctx context.Context, at *client.Client, c call) (giveBack func() error, err error) {
+func take(ctx context.Context, at *client.Client, c call) (giveBack func() error, lost <-chan struct{}, err error) {
 	if c.Do == "borrow" {
 		lease, err := at.Borrow(ctx, c.Pool, kvslots.WithTTL(c.TTL*time.Second), kvslots.WithWait(c.Wait*time.Second))
+		if err != nil {
+			return nil, nil, err
+		}
 		return func() error {
 			if returned, err := lease.Return(ctx); err != nil || returned {
 				return err
 			}
 			return kvslots.ErrNotHeld
-		}, err
+		}, lease.Done(), nil
 	}
 	session, err := kvslots.NewSession(ctx, at)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	m := session.Mutex(c.Name, kvslots.WithTTL(c.TTL*time.Second), kvslots.WithWait(c.Wait*time.Second))
 	if err := m.Lock(ctx); err != nil {
-		return nil, errors.Join(err, session.Close(ctx))
+		return nil, nil, errors.Join(err, session.Close(ctx))
 	}
-	return func() error { return errors.Join(m.Unlock(ctx), session.Close(ctx)) }, nil
+	return func() error { return errors.Join(m.Unlock(ctx), session.Close(ctx)) }, m.Done(), nil
 }
 
 func named(err error) string {

@@ -69,6 +69,9 @@ def perform(call: dict[str, Any]) -> dict[str, Any]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         return answer(outcome(error), time.monotonic() - begin)
     granted = time.monotonic()
+    if call.get("hold"):
+        lease.lost.wait()
+        return answer("lost", time.monotonic() - granted)
     released = lease.release()
     client.close()
     return answer("granted", granted - begin, given_back(released), time.monotonic() - granted)
@@ -91,6 +94,10 @@ async def perform_with_asyncio(call: dict[str, Any]) -> dict[str, Any]:
         await client.close()
         return answer(outcome(error), took)
     granted = time.monotonic()
+    if call.get("hold"):
+        await lease.lost.wait()
+        await client.close()
+        return answer("lost", time.monotonic() - granted)
     released = await lease.release()
     await client.close()
     return answer("granted", granted - begin, given_back(released), time.monotonic() - granted)

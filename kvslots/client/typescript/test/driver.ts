@@ -11,6 +11,7 @@ interface Call {
   ttl: number;
   wait: number;
   cancel?: number;
+  hold?: boolean;
   lookup?: number;
   pairs?: number;
 }
@@ -66,6 +67,11 @@ async function perform({ url, pool, name, ttl, wait, cancel, ...call }: Call): P
   }
   const took = seconds(begin);
   const given = performance.now();
+  if (call.hold) {
+    await new Promise((lost) => lease.lost.addEventListener("abort", lost));
+    await client.close();
+    return { outcome: "lost", took: seconds(given), back: "", back_took: 0 };
+  }
   const back = (await lease.release()) ? "yes" : "the lease was not released";
   await client.close();
   return { outcome: "granted", took, back, back_took: seconds(given) };

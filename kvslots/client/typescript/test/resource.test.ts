@@ -115,12 +115,19 @@ suite("who holds it, and who waits", { concurrency: true }, () => {
   test("a holder learns of its end long before its next renewal", async () => {
     const pool = client.pool(poolId());
     await pool.register(1);
-    const lease = await pool.borrow({ ttl: 600 });
-    await pool.evict(0, lease.fence);
+    const [lock, semaphore] = [client.lock("evicted"), client.semaphore("evicted twice", 2)];
+    const all = [
+      { of: pool, lease: await pool.borrow({ ttl: 600 }) },
+      { of: lock, lease: await lock.acquire({ ttl: 600 }) },
+      { of: semaphore, lease: await semaphore.acquire({ ttl: 600 }) },
+    ];
     const evicted = performance.now();
-    await aborted(lease.lost);
-    const { reason } = lease.lost;
-    assert.ok(reason instanceof LeaseLostError && reason.reason === "lease_gone" && reason.message === "the lease is lost: an operator has ended it");
+    await Promise.all(all.map(async ({ of, lease }) => {
+      await of.evict(0, lease.fence);
+      await aborted(lease.lost);
+      const { reason } = lease.lost;
+      assert.ok(reason instanceof LeaseLostError && reason.reason === "lease_gone" && reason.message === "the lease is lost: an operator has ended it");
+    }));
     assert.ok(performance.now() - evicted < 60_000, "only a renewal has said so");
   });
 

@@ -17,7 +17,7 @@ from ._errors import (
     SessionGoneError,
     UnreachableError,
 )
-from ._gateways import PAGE, RETRY_FOR, Flow, Gateways, Pauses, Sleep, integer
+from ._gateways import RETRY_FOR, Flow, Gateways, Pauses, Sleep, integer
 from ._http import Request, Response, not_understood
 from ._sessions import Session, Sessions
 
@@ -78,8 +78,8 @@ class Claim:
     def _renewed(self, body: dict[str, Any]) -> float:
         raise NotImplementedError
 
-    def _held(self, until: float) -> Flow[bool]:
-        """Ask by a read whether the lease is held."""
+    def _held(self, until: float) -> Flow[Response]:
+        """Ask by a read whether the lease is held; the error says that it is not, or that it is not known."""
         raise NotImplementedError
 
     def _releasing(self) -> Request:
@@ -174,7 +174,8 @@ class Claim:
     def _known_held(self) -> Flow[bool]:
         """Ask whether the lease has been ended. Whatever else the answer is than that it is held, a renewal knows for sure."""
         try:
-            return (yield from self._held(min(self._now() + ASK_EVERY, self.renew_at)))
+            yield from self._held(min(self._now() + ASK_EVERY, self.renew_at))
+            return True
         except KvslotsError:
             return False
 
@@ -257,10 +258,9 @@ class SlotClaim(Claim):
     def _renewed(self, body: dict[str, Any]) -> float:
         return integer(body, "expires_in")
 
-    def _held(self, until: float) -> Flow[bool]:
+    def _held(self, until: float) -> Flow[Response]:
         request = Request("GET", "/l/self/leases/self", headers=self._pool | {"Kvslots-Lease": self._lease})
-        yield from self._gateways.ask(request, until=until)
-        return True
+        return self._gateways.ask(request, until=until)
 
     def _releasing(self) -> Request:
         return Request("POST", "/l/self/return", {"lease": self._lease}, self._pool)
@@ -296,7 +296,6 @@ class NameClaim(Claim):
         if not name:
             raise ValueError("a name is not empty")
         self._sessions = sessions
-        self._position: int | None = 0 if limit is None else None  # of a semaphore's slot, once it is known
         self._what = f"lock {name!r}" if limit is None else f"semaphore {name!r}"
         self.path = f"/v1/{'locks' if limit is None else 'semaphores'}/{quote(name, safe='')}"
         self._limit = {} if limit is None else {"limit": limit, "any_limit": True}
@@ -355,18 +354,10 @@ class NameClaim(Claim):
         assert self._session is not None
         return min(ttl, self._session.idle)
 
-    def _held(self, until: float) -> Flow[bool]:
-        at, limit = (0, PAGE) if self._position is None else (self._position, 1)
-        while True:
-            request = Request("GET", f"{self.path}/leases?from={at}&limit={limit}")
-            body = (yield from self._gateways.ask(request, until=until)).json()
-            for lease in body.get("leases", ()):
-                if integer(lease, "fence") == self.fence:
-                    self._position = integer(lease, "position")
-                    return True
-            if limit == 1 or "next_from" not in body:
-                return False
-            at = integer(body, "next_from")
+    def _held(self, until: float) -> Flow[Response]:
+        assert self._session is not None
+        headers = {"X-Dflockd-Session": self._session.id, "Kvslots-Lease": self._token}
+        return self._gateways.ask(Request("GET", self.path + "/leases/self", headers=headers), until=until)
 
     def _releasing(self) -> Request:
         return self._request("/release", {"token": self._token})

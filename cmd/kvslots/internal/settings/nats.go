@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/pflag"
@@ -89,7 +90,7 @@ func (n *NATS) Shown() string { return shown(n.URL, "nats://") }
 
 // splitURLs returns the URLs of a list, without empty ones.
 func splitURLs(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
 // shown returns the schemes and hosts of URLs separated by commas.

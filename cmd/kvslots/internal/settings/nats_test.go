@@ -3,6 +3,7 @@ package settings
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -43,5 +44,12 @@ func TestOwnInbox(t *testing.T) {
 				t.Errorf("got %q, want %q", got.InboxPrefix, c.want)
 			}
 		})
+	}
+}
+
+// Secrets of Kubernetes, and files that a shell has read, often end with a newline.
+func TestURLsMayHaveWhiteSpaceAround(t *testing.T) {
+	if got := splitURLs(" http://a:1,\thttp://b:2\r\n"); !slices.Equal(got, []string{"http://a:1", "http://b:2"}) {
+		t.Errorf("%q", got)
 	}
 }

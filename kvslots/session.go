@@ -84,7 +84,7 @@ func (s *Store) Acquire(ctx context.Context, session string, r Resource, opts ..
 	}
 	c := s.bucket.Begin(s.newAcquire(session, r, o))
 	c.Wait(ctx) // with a short stack: see Borrow
-	return s.granted(c, session, r)
+	return s.granted(c, session, r.Key)
 }
 
 func (s *Store) newAcquire(session string, r Resource, o *Options) peer.Request {
@@ -98,10 +98,10 @@ func (s *Store) newAcquire(session string, r Resource, o *Options) peer.Request 
 	}
 }
 
-func (s *Store) granted(c access.Call, session string, r Resource) (Grant, error) {
+func (s *Store) granted(c access.Call, session, key string) (Grant, error) {
 	a, err := c.Answer()
 	if err != nil {
-		return Grant{}, TakenName(refused(err, a.Refusal), r.Key)
+		return Grant{}, TakenName(refused(err, a.Refusal), key)
 	}
 	return s.newGrant(a.Grant, session), nil
 }
@@ -170,7 +170,7 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 		Pool: r.hash(), Session: sessionHash(session), Lock: r.Kind == KindLock, Wait: min(wait, s.cfg.MaxWait),
 	})
 	c.Wait(ctx) // with a short stack: see Borrow
-	return s.granted(c, session, r)
+	return s.granted(c, session, r.Key)
 }
 
 // Release releases a lock, or a slot of a semaphore, before its lease ends. The token may

@@ -311,7 +311,7 @@ func TestWrongBucket(t *testing.T) {
 		{"memory", `storage is "memory", not "file"`, func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }},
 		{"no ttl", "allow_msg_ttl", func(c *jetstream.StreamConfig) { c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = false, 0 }},
 		{"first sequence", "first_seq", func(c *jetstream.StreamConfig) { c.FirstSeq = 0 }},
-		{"no format", "no format number, and this kvslots works with format 1: make a backup", func(c *jetstream.StreamConfig) { c.Metadata = nil }},
+		{"no format", "a restore of it was interrupted: repeat kvslots restore", func(c *jetstream.StreamConfig) { c.Metadata = nil }},
 		{"an earlier format", "has format 0, and this kvslots works with format 1: make a backup", func(c *jetstream.StreamConfig) { c.Metadata["kvslots-format"] = "0" }},
 		{"a later format", `has the format "2", and this kvslots works with format 1: use a later kvslots`, func(c *jetstream.StreamConfig) { c.Metadata["kvslots-format"] = "2" }},
 		{"a text as format", `has the format "x"`, func(c *jetstream.StreamConfig) { c.Metadata["kvslots-format"] = "x" }},

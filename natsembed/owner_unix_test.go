@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
+	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
 // A directory to which others may write is refused, and left as it is.
@@ -28,7 +29,7 @@ func TestDataDirOfOthers(t *testing.T) {
 			dir := t.TempDir()
 			kvslotstest.Must(t, os.Chmod(dir, c.mode))
 			kvslotstest.Must(t, os.Chown(dir, c.uid, -1))
-			if _, err := Start(t.Context(), Config{DataDir: dir}); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := Start(t.Context(), Config{DataDir: dir, Logger: logtest.Logger()}); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
 			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

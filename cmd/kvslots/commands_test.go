@@ -187,7 +187,7 @@ func TestFailuresInJSON(t *testing.T) {
 		{"no NATS", []string{"inspect", pool, "--nats-url", "nats://" + closed}, 1, "NATS: .*"},
 		{"no NATS for a limit", []string{"cosmo", "list", "--nats-url", "nats://" + closed}, 1, "NATS: .*"},
 		{"no UUID", []string{"borrow", "p"}, 2, "<pool> must be a canonical UUID of 36 characters"},
-		{"no lease", []string{"renew"}, 2, "<lease> is missing"},
+		{"no lease", []string{"renew"}, 2, "<pool> or <lease> is missing: give both, or set KVSLOTS_POOL or KVSLOTS_LEASE"},
 		{"no backup", []string{"restore", filepath.Join(t.TempDir(), "none"), "--nats-url", "nats://" + closed}, 1, ".*no such file or directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

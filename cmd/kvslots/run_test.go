@@ -87,7 +87,7 @@ func TestRunCommandEndsBeforeItsLease(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := wantCall(t, 124, `\{.*\}`+"\n"+signsOfLife+c.output,
-				"kvslots: the gateway cannot renew leases; [^\n]*\n(?:.*\n)?kvslots: the lease is about to end; ending the command\n.*",
+				"(?:kvslots: the command is stopped, [^\n]*\n)?kvslots: the gateway cannot renew leases; [^\n]*\n(?:.*\n)?kvslots: the lease is about to end; ending the command\n.*",
 				shell([]string{"--server", older}, c.script, "--ttl", c.ttl, "--kill-after", c.killAfter, "--json")...)
 			ended := lastSign(out)
 			var lease leaseAnswer
@@ -124,8 +124,8 @@ func TestRunCommandWithMoreThanIsLent(t *testing.T) {
 	wantCall(t, 1, "", "kvslots: the gateway grants leases of at most 2s, .*\n", shell(transport, `echo ran`, "--kill-after", "10s")...)
 	p.want(t, "GET", "/l/"+pool, "", 200, `"in_use":0`)
 	wantCall(t, 0, "ran\n", short, shell(transport, `sleep 3; echo ran`, "--kill-after", "500ms")...)
-	wantCall(t, 0, ".*EXPIRES_IN=2\n", short, append([]string{"borrow", pool}, transport...)...)
-	wantCall(t, 0, ".*EXPIRES_IN=2\n", "", append([]string{"borrow", pool, "--ttl", "2s", "--wait", "20s"}, transport...)...)
+	wantCall(t, 0, ".*EXPIRES_IN=2\nexport .*\n", short, append([]string{"borrow", pool}, transport...)...)
+	wantCall(t, 0, ".*EXPIRES_IN=2\nexport .*\n", "", append([]string{"borrow", pool, "--ttl", "2s", "--wait", "20s"}, transport...)...)
 }
 
 // The lease is renewed for as long as the command runs.

@@ -200,18 +200,19 @@ func TestServeFails(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		args []string
+		by   string // the log, or the command
 		want string
 	}{
-		{"address in use", []string{"--http-addr", taken.Addr().String(), "--data-dir", t.TempDir()}, "address already in use"},
-		{"directory in use", []string{"--http-addr", "127.0.0.1:0", "--data-dir", dir}, "data directory " + dir + " is in use by another kvslots process"},
-		{"no credentials file", []string{"--http-addr", "127.0.0.1:0", "--nats-url", "nats://" + taken.Addr().String(), "--nats-creds", "/nonexistent"}, "--nats-creds: "},
+		{"address in use", []string{"--http-addr", taken.Addr().String(), "--data-dir", t.TempDir()}, `"message":"failed"`, "address already in use"},
+		{"directory in use", []string{"--http-addr", "127.0.0.1:0", "--data-dir", dir}, `"message":"failed"`, "data directory " + dir + " is in use by another kvslots process"},
+		{"no credentials file", []string{"--http-addr", "127.0.0.1:0", "--nats-url", "nats://" + taken.Addr().String(), "--nats-creds", "/nonexistent"}, "kvslots: ", "--nats-creds: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, _, stderr := call(t, noEnv, append([]string{"serve"}, c.args...)...)
 			if code != exitFailed {
 				t.Errorf("exit code %d", code)
 			}
-			if !strings.Contains(stderr, `"message":"failed"`) || !strings.Contains(stderr, c.want) {
+			if !strings.Contains(stderr, c.by) || !strings.Contains(stderr, c.want) {
 				t.Errorf("stderr %s, want %q", stderr, c.want)
 			}
 			if strings.Contains(stderr, "hunter2") {

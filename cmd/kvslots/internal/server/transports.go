@@ -18,6 +18,7 @@ func (s *server) httpConfig() gateway.Config {
 	c := s.settings.HTTP()
 	c.Store, c.Dialects = standby{}, []gateway.Dialect{gateway.Unavailable{}}
 	c.Lending, c.DrainWait = s.lending, s.settings.DrainWait
+	c.Version = s.version
 	c.Collectors = accessMetrics(s.settings)
 	c.Logger = s.log.With("component", "http")
 	return c
@@ -72,6 +73,7 @@ func (s *server) startService() (*natsapi.Service, error) {
 	c := s.settings.Service()
 	c.Pools, c.Sessions, c.Calls = s.store, s.store, s.functions
 	c.Lending, c.Turns = s.lending, s.turns
+	c.Version = s.version
 	c.Logger = s.log.With("component", "nats")
 	if server := s.nats.server; server != nil {
 		c.Listener = server.Clients()

@@ -115,7 +115,7 @@ suite("who holds it, and who waits", { concurrency: true }, () => {
   test("a holder learns of its end long before its next renewal", async () => {
     const pool = client.pool(poolId());
     await pool.register(1);
-    const [lock, semaphore] = [client.lock("evicted"), client.semaphore("evicted twice", 2)];
+    const [lock, semaphore] = [client.lock("evicted"), client.semaphore("evicted-twice", 2)];
     const all = [
       { of: pool, lease: await pool.borrow({ ttl: 600 }) },
       { of: lock, lease: await lock.acquire({ ttl: 600 }) },

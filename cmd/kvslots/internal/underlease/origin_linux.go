@@ -38,11 +38,13 @@ func ignoreIgnored() {
 
 // relay is a signal handler that records in codes why a signal was sent, which os/signal does not tell, and goes on
 // as next, the handler of Go's runtime. relayPC is its address for the kernel.
+//
+//lint:ignore U1000 assembly takes its address
 func relay()
 
 var (
 	codes   [65]int32 // si_code by signal
-	next    uintptr
+	next    uintptr   //lint:ignore U1000 assembly reads it
 	relayPC uintptr
 )
 

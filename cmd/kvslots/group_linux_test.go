@@ -32,7 +32,7 @@ func TestLockIsHeldForTheGroup(t *testing.T) {
 		},
 	} {
 		end := filepath.Join(t.TempDir(), "end")
-		script := `(trap '' HUP; while [ ! -e ` + end + ` ]; do sleep 0.05; done) >/dev/null 2>&1 & echo pid $!; exit 3`
+		script := `(trap '' HUP; while [ -d ` + filepath.Dir(end) + ` ] && [ ! -e ` + end + ` ]; do sleep 0.05; done) >/dev/null 2>&1 & echo pid $!; exit 3`
 		key := strings.ReplaceAll(name, " ", "-")
 		t.Run(name, func(t *testing.T) {
 			process, out := run(t, underName(transport, script, "lock", key)...)
@@ -154,7 +154,7 @@ func TestReapsOrphans(t *testing.T) {
 	p := startServe(t, noEnv, "--data-dir", t.TempDir())
 	end := filepath.Join(t.TempDir(), "end")
 	// One orphan in the command's group, and one in a session of its own.
-	script := `(sleep 0.1 & setsid sleep 0.1 &) ; echo ready; while [ ! -e ` + end + ` ]; do sleep 0.05; done; (sleep 0.1 &)`
+	script := `(sleep 0.1 & setsid sleep 0.1 &) ; echo ready; while [ -d ` + filepath.Dir(end) + ` ] && [ ! -e ` + end + ` ]; do sleep 0.05; done; (sleep 0.1 &)`
 	for name, flags := range map[string]uintptr{"as the first process": syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID, "as another": 0} {
 		t.Run(name, func(t *testing.T) {
 			_ = os.Remove(end)

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// withoutTerminal lets a process have no controlling terminal, whoever runs the tests.
+// withoutTerminal lets a process have no controlling terminal, also if the tests run at one.
 func withoutTerminal(process *exec.Cmd) { process.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

@@ -31,8 +31,8 @@ type Listener interface {
 
 // clients iterates over those for which the request's place may count: the connections that hear the answer, or the inbox
 // that it names where that is not known. A client can name another one's inbox, but its answers are heard only at a subject
-// that the other one has drawn. So a request that waits for an answer that nobody hears has no client, and what only changes
-// something counts for nobody.
+// that the other one has drawn. So a request that waits for an answer without a subscriber has no client, and what only changes
+// something counts for no client.
 func (r *request) clients() iter.Seq[string] {
 	s, inbox := r.service, delivery.ClientOf(r.reply)
 	return func(yield func(string) bool) {
@@ -55,7 +55,7 @@ func (r *request) clients() iter.Seq[string] {
 	}
 }
 
-// isUnheard reports whether nobody hears the answer to a request that waits, at a server that only a round trip can ask: once
+// isUnheard reports whether the answer to a request that waits has no subscriber, at a server that only a round trip can ask: once
 // half of what its client may have open, or of all, is open.
 func (r *request) isUnheard(call *ops.Call) bool {
 	return r.service.addresses == nil && call.Cancels() && r.reply != "" && r.place.isCrowded() && !r.service.sender.Listens(r.reply)

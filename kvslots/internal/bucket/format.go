@@ -23,7 +23,7 @@ func IsComplete(c jetstream.StreamConfig) bool {
 // program reads the bucket of another one: a backup carries its contents over.
 func checkFormat(c jetstream.StreamConfig) error {
 	if !IsComplete(c) {
-		return fmt.Errorf("%w: a restore of it was interrupted: repeat kvslots restore", ErrWrongBucket)
+		return fmt.Errorf("%w: it has no format number: another program has created it, or a restore of it was interrupted: repeat kvslots restore", ErrWrongBucket)
 	}
 	found := c.Metadata[FormatKey]
 	number, err := strconv.Atoi(found)

@@ -193,8 +193,7 @@ func (g *Gateway) router(dialects []Dialect) http.Handler {
 }
 
 // handle is the only middleware: it logs and counts each request, and passes it on if the
-// gateway admits it. Its checks return before the next handler is called, since the frame of
-// each caller stays on the stack of a borrow that waits (TestWaitingStack).
+// gateway admits it.
 func (g *Gateway) handle(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		recorder := g.observe(w, r)

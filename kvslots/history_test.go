@@ -164,7 +164,7 @@ func (c *client) borrow(ctx context.Context, pool int) {
 	}
 	in := input{kind: opBorrow, pool: pool, lease: c.next()}
 	call := time.Now()
-	ids := leaseIDs{pool: &c.pools[pool]} // not Store.Borrow, which keeps the ids to itself if it is canceled
+	ids := leaseIDs{pool: c.pools[pool]} // not Store.Borrow, which keeps the ids to itself if it is canceled
 	request := c.store.newBorrow(&ids, &Options{TTL: ttl, Wait: &wait})
 	leases := []entry.Hash{request.Lease}
 	request.LeaseOf = func(n int) (lease, nonce entry.Hash) {

@@ -42,8 +42,7 @@ func (o *Options) Times() (ttl, wait time.Duration) {
 	return cmp.Or(ttl, DefaultLeaseTTL), wait
 }
 
-// newOptions returns the result of options, which does not take a part of the caller's stack:
-// many may wait. The error is a *RangeError.
+// newOptions returns the result of options. The error is a *RangeError.
 func newOptions(opts []Option) (*Options, error) {
 	if len(opts) == 0 {
 		return &noOptions, nil

@@ -23,9 +23,7 @@ type PoolRef struct {
 
 // ByID refers to the registered pool with an id.
 func ByID(pool uuid.UUID) PoolRef {
-	ref := PoolRef{hash: poolHash(pool)}
-	ref.id = hide(&pool)
-	return ref
+	return PoolRef{hash: poolHash(pool), id: &pool}
 }
 
 // ByName refers to the lock or the semaphore with a name, which exists while it is held, waited

@@ -46,7 +46,6 @@ func (s *Store) Register(ctx context.Context, pool uuid.UUID, count int, opts ..
 		Pool: poolHash(pool), Count: count, Origin: s.originHash(o.Origin), Request: requestHash("register "+string(pool[:]), o.RequestKey),
 		Title: o.Name,
 	}
-	clearIDs(&pool)
 	return s.state(ctx, request)
 }
 
@@ -65,7 +64,6 @@ func (s *Store) state(ctx context.Context, r peer.Request) (State, error) {
 // The errors are ErrNoPool, ErrUnavailable, ErrClosed and context.Cause(ctx).
 func (s *Store) Inspect(ctx context.Context, pool uuid.UUID) (State, error) {
 	request := peer.ReadPool{Pool: poolHash(pool)}
-	clearIDs(&pool)
 	return s.state(ctx, request)
 }
 
@@ -75,7 +73,6 @@ func (s *Store) Inspect(ctx context.Context, pool uuid.UUID) (State, error) {
 // The errors are ErrUnavailable, ErrClosed and context.Cause(ctx).
 func (s *Store) Delete(ctx context.Context, pool uuid.UUID) error {
 	request := peer.Delete{Pool: poolHash(pool)}
-	clearIDs(&pool)
 	_, err := s.bucket.Do(ctx, request)
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/internal/access"
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
@@ -82,9 +81,8 @@ func (s *Store) Acquire(ctx context.Context, session string, r Resource, opts ..
 	if err := s.checkAcquire(ctx, session, r); err != nil {
 		return Grant{}, err
 	}
-	c := s.bucket.Begin(s.newAcquire(session, r, o))
-	c.Wait(ctx) // with a short stack: see Borrow
-	return s.granted(c, session, r.Key)
+	a, err := s.bucket.Do(ctx, s.newAcquire(session, r, o))
+	return s.granted(a, err, session, r.Key)
 }
 
 func (s *Store) newAcquire(session string, r Resource, o *Options) peer.Request {
@@ -98,8 +96,7 @@ func (s *Store) newAcquire(session string, r Resource, o *Options) peer.Request 
 	}
 }
 
-func (s *Store) granted(c access.Call, session, key string) (Grant, error) {
-	a, err := c.Answer()
+func (s *Store) granted(a peer.Answer, err error, session, key string) (Grant, error) {
 	if err != nil {
 		return Grant{}, TakenName(refused(err, a.Refusal), key)
 	}
@@ -166,11 +163,10 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 	if !isHex(session) {
 		return Grant{}, ErrSessionGone
 	}
-	c := s.bucket.Begin(peer.Await{
+	a, err := s.bucket.Do(ctx, peer.Await{
 		Pool: r.hash(), Session: sessionHash(session), Lock: r.Kind == KindLock, Wait: min(wait, s.cfg.MaxWait),
 	})
-	c.Wait(ctx) // with a short stack: see Borrow
-	return s.granted(c, session, r.Key)
+	return s.granted(a, err, session, r.Key)
 }
 
 // Release releases a lock, or a slot of a semaphore, before its lease ends. The token may

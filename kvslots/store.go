@@ -102,15 +102,21 @@ func (s *Store) Borrow(ctx context.Context, pool uuid.UUID, opts ...Option) (*Le
 	if err := s.checkRoom(ctx); err != nil {
 		return nil, err
 	}
-	ids := leaseIDs{pool: hide(&pool), key: o.RequestKey, fixed: o.Fixed}
-	c := s.bucket.Begin(s.newBorrow(&ids, o))
-	c.Wait(ctx) // with a small stack: see Bucket.Begin of package bucket
-	return s.borrowed(&ids, c)
+	ids := leaseIDs{pool: pool, key: o.RequestKey, fixed: o.Fixed}
+	a, err := s.bucket.Do(ctx, s.newBorrow(&ids, o))
+	if err != nil {
+		return nil, refused(err, a.Refusal)
+	}
+	l := s.lease(&ids, &a.Grant)
+	if !ids.fixed {
+		l.KeepAlive()
+	}
+	return l, nil
 }
 
 // leaseIDs are the secrets of a lease: its pool's id and its own.
 type leaseIDs struct {
-	pool  *uuid.UUID
+	pool  uuid.UUID
 	lease uuid.UUID // of a borrow, that of its first claim; with a key, the nonce of that
 	key   string    // the request key; "" for none
 	fixed bool      // see WithFixedTTL
@@ -122,7 +128,7 @@ func (ids *leaseIDs) ofClaim(n int) uuid.UUID {
 	if ids.key == "" {
 		return uuid.UUID(of)
 	}
-	return leaseOfRequest(ids.pool, ids.key, of)
+	return leaseOfRequest(&ids.pool, ids.key, of)
 }
 
 // hashOfClaim returns the hash of the lease id of claim n, and with a key its nonce.
@@ -137,7 +143,7 @@ func (s *Store) newBorrow(ids *leaseIDs, o *Options) peer.Borrow {
 	ttl, wait := o.Times()
 	ids.lease = uuid.New()
 	r := peer.Borrow{
-		Pool: poolHash(*ids.pool), LeaseOf: ids.hashOfClaim,
+		Pool: poolHash(ids.pool), LeaseOf: ids.hashOfClaim,
 		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), UntilPaused: o.UntilPaused, Label: o.Label, Origin: s.originHash(o.Origin),
 		Request: requestHash(string(ids.pool[:]), ids.key),
 	}
@@ -145,27 +151,15 @@ func (s *Store) newBorrow(ids *leaseIDs, o *Options) peer.Borrow {
 	return r
 }
 
-func (s *Store) borrowed(ids *leaseIDs, c access.Call) (*Lease, error) {
-	a, err := c.Answer()
-	if err != nil {
-		return nil, refused(err, a.Refusal)
-	}
-	l := s.lease(ids, &a.Grant)
-	if !ids.fixed {
-		l.KeepAlive()
-	}
-	return l, nil
-}
-
 func (s *Store) lease(ids *leaseIDs, g *peer.Grant) *Lease {
 	id := ids.lease // of a renewal
 	switch {
 	case ids.key != "":
-		id = leaseOfRequest(ids.pool, ids.key, g.Nonce)
+		id = leaseOfRequest(&ids.pool, ids.key, g.Nonce)
 	case g.Claim > 0:
 		id = ids.ofClaim(g.Claim)
 	}
-	l := NewLease(s, *ids.pool, id, g.Position, g.Fence, g.TTL, clock.Now()-time.Since(s.bucket.Time(g.At)))
+	l := NewLease(s, ids.pool, id, g.Position, g.Fence, g.TTL, clock.Now()-time.Since(s.bucket.Time(g.At)))
 	l.queued, l.resumed, l.sharers = g.Queued, g.Resumed, g.Sharers
 	return l
 }
@@ -188,7 +182,6 @@ func CheckTimes(ttl, wait time.Duration) error {
 // the lease may or may not have been returned; the call may be repeated.
 func (s *Store) Return(_ context.Context, pool, lease uuid.UUID) (bool, error) {
 	request := peer.Return{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}}
-	clearIDs(&pool, &lease)
 	_, err := s.bucket.Do(context.Background(), request) // the peer has a timeout
 	return ended(err)
 }
@@ -219,9 +212,9 @@ func (s *Store) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Durat
 	if err := CheckTimes(ttl, 0); err != nil {
 		return nil, err
 	}
-	ids := leaseIDs{pool: hide(&pool), lease: *hide(&lease)}
+	ids := leaseIDs{pool: pool, lease: lease}
 	a, err := s.bucket.Do(ctx, peer.Renew{
-		Held: peer.Held{Pool: poolHash(*ids.pool), Lease: leaseHash(ids.lease)}, TTL: min(ttl, s.cfg.MaxTTL),
+		Held: peer.Held{Pool: poolHash(ids.pool), Lease: leaseHash(ids.lease)}, TTL: min(ttl, s.cfg.MaxTTL),
 	})
 	if err != nil {
 		return nil, err

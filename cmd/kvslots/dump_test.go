@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -20,8 +19,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/client/natsclient"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
-	"github.com/kvslots/kvslots/kvslots/logtest"
-	"github.com/kvslots/kvslots/kvslots/natsstore"
 )
 
 // leaked returns parts of an id that a stack dump shows: four successive bytes as the
@@ -70,38 +67,6 @@ var (
 	heldPool    = uuid.MustParse("9183a5b7-d9eb-4d8f-a1b3-c5d7e9fb1d3f")
 	waitingPool = uuid.MustParse("8593a1bf-cddb-49e7-95a3-b1cfdde9f715")
 )
-
-// A dump of a Go program that borrows, renews and waits shows no bytes of ids.
-func TestDumpOfStore(t *testing.T) {
-	store, err := natsstore.Open(t.Context(), kvslotstest.Start(t, "").Connect(), kvslots.Config{Logger: logtest.Logger()})
-	kvslotstest.Must(t, err)
-	defer store.Close(context.Background())
-	kvslotstest.Must(t, kvslotstest.Err(store.Register(t.Context(), waitingPool, 1)))
-	lease, err := store.Borrow(t.Context(), waitingPool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(0))
-	kvslotstest.Must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() {
-		_, err := store.Borrow(ctx, waitingPool, kvslots.WithFixedTTL(time.Minute), kvslots.WithWait(time.Minute))
-		ended <- err
-	}()
-	for {
-		if state, err := store.Inspect(t.Context(), waitingPool); err != nil || state.Waiting == 1 {
-			break
-		}
-	}
-	dump := allStacks()
-	cancel()
-	<-ended
-	if !strings.Contains(dump, "(*Store).Borrow(") {
-		t.Fatalf("no borrow in the dump:\n%s", dump)
-	}
-	for _, id := range []uuid.UUID{waitingPool, lease.ID()} {
-		if found := leaked(dump, id); len(found) > 0 {
-			t.Errorf("the dump shows %q:\n%s", found, dump)
-		}
-	}
-}
 
 // A dump of the program, which SIGQUIT causes, shows no bytes of ids, while clients wait
 // over HTTP and over NATS.

@@ -25,8 +25,7 @@ func Mount(r chi.Router, s *ops.Service, all ...*ops.Operation) {
 	}
 }
 
-// handle returns a handler that performs an operation. Its stack frames are small, since a
-// gateway has one stack for each waiting client.
+// handle returns a handler that performs an operation.
 func handle(s *ops.Service, op *ops.Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{service: s, w: w, r: r, body: http.MaxBytesReader(w, r.Body, wire.MaxBody)}

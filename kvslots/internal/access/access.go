@@ -12,7 +12,6 @@ import (
 // Bucket is one peer's access to the bucket: see package bucket.
 type Bucket interface {
 	Do(ctx context.Context, r peer.Request) (peer.Answer, error)
-	Begin(r peer.Request) Call
 	WithPeer(f func(p *peer.Peer, now peer.Instant))
 	Ready() error
 	Metrics() Metrics
@@ -20,11 +19,6 @@ type Bucket interface {
 	Random() string
 	ID() string
 	Close(ctx context.Context)
-}
-
-type Call interface {
-	Wait(ctx context.Context)
-	Answer() (peer.Answer, error)
 }
 
 // Metrics are counters since the bucket was opened, and gauges at one instant.

@@ -23,7 +23,8 @@ const (
 	codeStoreFailed = 10077 // a limit of the stream, or a failure of its store
 )
 
-// parseAnswer returns the ID of the write that a message answers. ok is false for a request
+// parseAnswer returns the ID of the write that a message answers: the last token of its subject, below an inbox that
+// cannot be guessed. ok is false for a request
 // of hasLostSubscription, which parseAnswer responds to.
 func (b *Bucket) parseAnswer(m *nats.Msg) (write uint64, ok bool) {
 	token := m.Subject[len(b.sender.prefix):]
@@ -31,7 +32,8 @@ func (b *Bucket) parseAnswer(m *nats.Msg) (write uint64, ok bool) {
 		_ = m.Respond(nil)
 		return 0, false
 	}
-	return b.sender.tokens.write(token)
+	write, err := strconv.ParseUint(token, 10, 64)
+	return write, err == nil
 }
 
 func (g *guarded) acked(write uint64, a peer.Ack, now peer.Instant) {

@@ -69,7 +69,7 @@ type Bucket struct {
 
 type guarded struct {
 	peer     *peer.Peer
-	calls    map[uint64]*Call
+	calls    map[uint64]*call
 	order    *order // the latest
 	progress progress
 	ignored  map[string]struct{} // keys of foreign entries that were logged
@@ -118,7 +118,7 @@ func newBucket(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, c
 	}
 	b.id.Store(new(stream.CachedInfo().Config.Metadata[IDKey]))
 	b.open, b.stop = context.WithCancel(context.Background())
-	b.calls, b.ignored = map[uint64]*Call{}, map[string]struct{}{}
+	b.calls, b.ignored = map[uint64]*call{}, map[string]struct{}{}
 	b.sender = newSender(nc)
 	b.feed = newFeed(b)
 	var seed [32]byte
@@ -234,7 +234,7 @@ func (b *Bucket) input(ctx context.Context, feed func(p *peer.Peer, now peer.Ins
 
 // settle carries out the peer's Ready after an input. It returns what input does without
 // the lock: calls that wait for a flush, and logs.
-func (b *Bucket) settle() (flushing []*Call, logs []peer.Log) {
+func (b *Bucket) settle() (flushing []*call, logs []peer.Log) {
 	r := b.peer.Ready()
 	if len(r.Writes) > 0 {
 		b.sender.put(r.Writes)

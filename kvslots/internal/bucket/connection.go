@@ -77,8 +77,7 @@ func (b *Bucket) hasLostSubscription() bool {
 	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// echo is the last token of the subject that hasLostSubscription sends to. It is not an
-// ackTokens token.
+// echo is the last token of the subject that hasLostSubscription sends to. It is no ID of a write.
 const echo = "_echo"
 
 // wake wakes the goroutine that receives from c, now or when it next does.

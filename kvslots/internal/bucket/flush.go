@@ -10,10 +10,10 @@ import (
 // flush delivers the answers of calls when all entries that they depend on are durable,
 // those that were only read, too, since an entry can be read before it is flushed. Callers
 // that have gone meanwhile get no answer.
-func (b *Bucket) flush(calls []*Call) {
+func (b *Bucket) flush(calls []*call) {
 	b.durable(func(err error) {
 		b.WithPeer(func(p *peer.Peer, now peer.Instant) {
-			calls = slices.DeleteFunc(calls, func(c *Call) bool { return c.abandoned })
+			calls = slices.DeleteFunc(calls, func(c *call) bool { return c.abandoned })
 			for _, c := range calls {
 				c.flushing = false
 				if err == nil {

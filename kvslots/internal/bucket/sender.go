@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"strconv"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -18,7 +19,6 @@ const maxQueued = 1 << 15
 type sender struct {
 	nc     *nats.Conn
 	prefix string // of the reply subjects
-	tokens ackTokens
 	wake   chan struct{}
 
 	// publish reuses these for each write, since PublishMsg copies them.
@@ -33,7 +33,7 @@ type sender struct {
 
 func newSender(nc *nats.Conn) *sender {
 	return &sender{
-		nc: nc, prefix: newInbox(nc) + ".", tokens: newAckTokens(),
+		nc: nc, prefix: newInbox(nc) + ".",
 		wake:   make(chan struct{}, 1),
 		values: map[string][]string{},
 		msg:    nats.Msg{Header: nats.Header{}},
@@ -82,7 +82,7 @@ func (s *sender) publish(w *peer.Write) error {
 	w.Headers(s.setHeader)
 	s.subjects = w.Key.Append(append(s.subjects[:0], SubjectPrefix...))
 	end := len(s.subjects)
-	s.subjects = s.tokens.append(append(s.subjects, s.prefix...), w.ID)
+	s.subjects = strconv.AppendUint(append(s.subjects, s.prefix...), w.ID, 10)
 	both := string(s.subjects)
 	s.msg.Subject, s.msg.Reply = both[:end], both[end:]
 	s.value = w.Value(s.value[:0])

@@ -7,9 +7,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// findPools has a frame of its own, which borrows would keep on their stacks while they wait.
-//
-//go:noinline
 func (p *look) findPools(c *call, r FindPools) {
 	p.whenCurrent(c, func() { c.answer(Answer{Stats: r.read(p.view(), p.now())}) })
 }

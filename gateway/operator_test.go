@@ -78,9 +78,9 @@ func TestDoorsToAPool(t *testing.T) {
 		}
 		lease := g.borrow(t, pool, "ci@build7")
 		g.borrow(t, pool, "")
-		var state wire.PoolState
+		var state kvslots.State
 		g.ask(t, 200, &state, "PUT", base+"/positions/2", `{"out":true,"reason":"screen broken"}`)
-		if state != (wire.PoolState{Count: 3, InUse: 2}) {
+		if state != (kvslots.State{Count: 3, InUse: 2}) {
 			t.Errorf("%+v", state)
 		}
 		var page wire.PoolDetail

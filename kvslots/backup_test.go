@@ -107,7 +107,7 @@ func fillBucket(t testing.TB, s *Store) filled {
 func (f filled) check(t testing.TB, s *Store) {
 	t.Helper()
 	untilServed(t, func() (State, error) { return s.Inspect(t.Context(), f.pool) })
-	wantState(t, s, f.pool, State{Count: 4, InUse: 2})
+	wantState(t, s, f.pool, State{Count: 4, InUse: 2, Available: 2})
 	if _, err := s.Inspect(t.Context(), f.deleted); !errors.Is(err, ErrNoPool) {
 		t.Errorf("the deleted pool: %v", err)
 	}
@@ -187,7 +187,7 @@ func TestRestoreOfABusyBucket(t *testing.T) {
 
 	_, err := restore(t, srv.Connect(), file, backup.Options{Replace: true})
 	wantErr(t, err, backup.ErrInUse)
-	wantState(t, peers[1], f.pool, State{Count: 4, InUse: 2})
+	wantState(t, peers[1], f.pool, State{Count: 4, InUse: 2, Available: 2})
 	stop()
 	workers.Wait()
 	for _, s := range peers {
@@ -301,6 +301,6 @@ func TestRestoreRefusesDamage(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	wantState(t, s, f.pool, State{Count: 4, InUse: 2})
+	wantState(t, s, f.pool, State{Count: 4, InUse: 2, Available: 2})
 	mustReturn(t, s, f.pool, f.held)
 }

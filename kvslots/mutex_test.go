@@ -171,7 +171,7 @@ func TestWith(t *testing.T) {
 		return failure
 	})
 	wantErr(t, err, failure)
-	wantState(t, s, pool, State{Count: 1})
+	wantState(t, s, pool, State{Count: 1, Available: 1})
 	err = With(t.Context(), s, pool, func(ctx context.Context, l *Lease) error {
 		if _, err := s.Return(t.Context(), pool, l.ID()); err != nil {
 			return err

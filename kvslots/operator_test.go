@@ -31,7 +31,7 @@ func TestOperator(t *testing.T) {
 	if err != nil || ref.Hash() != ByID(pool).Hash() {
 		t.Fatal(ref, err)
 	}
-	if state, err := other.TakeOut(ctx, ref, OutOfService{0, "broken"}); err != nil || state.Available() != 1 || state.Out != 0 {
+	if state, err := other.TakeOut(ctx, ref, OutOfService{0, "broken"}); err != nil || state.Available != 1 {
 		t.Errorf("%+v, %v", state, err)
 	}
 	if h, err := other.Evict(ctx, ref, 0, lease.Fence()); err != nil || h.Label != "ci@build7:1234 make" {
@@ -54,10 +54,10 @@ func TestOperator(t *testing.T) {
 		t.Errorf("refused: %v", err)
 	}
 	detail, err := other.ReadPool(ctx, ref, DetailPage{})
-	if err != nil || len(detail.Holders) != 1 || len(detail.OutList) != 1 || detail.OutList[0].Reason != "broken" || detail.Out != 1 {
+	if err != nil || len(detail.Holders) != 1 || len(detail.OutList) != 1 || detail.OutList[0].Reason != "broken" || detail.Available != 0 {
 		t.Errorf("%+v, %v", detail, err)
 	}
-	if state, err := other.PutBack(ctx, ref, 0); err != nil || state.Available() != 1 {
+	if state, err := other.PutBack(ctx, ref, 0); err != nil || state.Available != 1 {
 		t.Errorf("%+v, %v", state, err)
 	}
 }

@@ -113,7 +113,7 @@ func TestReadyByWriting(t *testing.T) {
 			wantErr(t, err, ErrUnavailable)
 			trouble.end(t, srv)
 			wantReady(t, s)
-			wantState(t, s, pool, State{Count: 2, InUse: 1})
+			wantState(t, s, pool, State{Count: 2, InUse: 1, Available: 1})
 			mustReturn(t, s, pool, lease)
 		})
 	}

@@ -7,21 +7,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // MaxCount is the largest count of a pool.
 const MaxCount = 1000
 
 // State is the state of a pool at one instant.
-type State struct {
-	Count   int // slots in the pool, 0 … MaxCount
-	InUse   int // live leases; may exceed Count after Count was lowered
-	Waiting int // borrowers in line
-	Out     int // slots that are out of service and not in use: see TakeOut
-}
-
-// Available is the number of free slots, never below 0.
-func (s State) Available() int { return max(0, s.Count-s.InUse-s.Out) }
+type State = reads.State
 
 // Register registers a pool of count slots, or changes the count of a registered
 // pool. A higher count wakes waiting borrowers. A lower one ends no lease; the pool
@@ -55,7 +48,7 @@ func (s *Store) state(ctx context.Context, r peer.Request) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	return State(a.Detail.State), nil
+	return a.Detail.State, nil
 }
 
 // Inspect returns the state of a pool, as it was at an instant between the call

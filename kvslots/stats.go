@@ -104,7 +104,7 @@ func (s *Store) StatsPage(ctx context.Context, page PoolPage) (Stats, error) {
 
 func poolStats(p *peer.PoolStats) PoolStats {
 	stats := PoolStats{
-		Hash: p.Pool.String(), Name: p.Title, State: State(p.State), OldestWait: p.OldestWait, Expired: p.Expired,
+		Hash: p.Pool.String(), Name: p.Title, State: p.State, OldestWait: p.OldestWait, Expired: p.Expired,
 	}
 	if p.Terms.Named() {
 		stats.Resource, stats.Owned = resourceOf(p.Terms), isOwned(p.Terms)

@@ -112,8 +112,8 @@ func TestLowestFirst(t *testing.T) {
 	if l := mustBorrow(t, a, pool); l.Position() != 1 || l.Fence() <= held[3].Fence() {
 		t.Fatalf("got position %d and fence %d after %d", l.Position(), l.Fence(), held[3].Fence())
 	}
-	wantState(t, a, pool, State{Count: 4, InUse: 3})
-	wantState(t, b, pool, State{Count: 4, InUse: 3})
+	wantState(t, a, pool, State{Count: 4, InUse: 3, Available: 1})
+	wantState(t, b, pool, State{Count: 4, InUse: 3, Available: 1})
 }
 
 func TestReturnTwice(t *testing.T) {
@@ -147,8 +147,8 @@ func TestShrink(t *testing.T) {
 		if want := (State{Count: 2, InUse: 4}); err != nil || state != want {
 			t.Fatalf("shrunk: %+v, %v; want %+v", state, err, want)
 		}
-		if state.Available() != 0 {
-			t.Fatalf("available is %d", state.Available())
+		if state.Available != 0 {
+			t.Fatalf("available is %d", state.Available)
 		}
 		for i, l := range []*Lease{held[0], held[1], held[3]} { // 2 is the straggler
 			for _, s := range peers {
@@ -265,7 +265,7 @@ func TestGivingUp(t *testing.T) {
 		cancel()
 		eventually(t, "nothing is left", func() bool {
 			state, _ := peers[0].Inspect(t.Context(), pool)
-			return state == State{Count: 1}
+			return state == State{Count: 1, Available: 1}
 		})
 	}
 }

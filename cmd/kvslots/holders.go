@@ -48,7 +48,7 @@ func (l *lender) holders(ctx context.Context, pool kvslots.PoolRef, limit int) (
 
 func poolHead(d *kvslots.PoolDetail) string {
 	p := wire.NewPoolInfo(&d.PoolStats)
-	head := strings.TrimSpace(p.Type+" "+p.Hash+" "+legible(p.Key+p.Name)) + "\n" + poolAnswer(wire.NewPool([16]byte{}, d.State)).String()
+	head := strings.TrimSpace(p.Type+" "+p.Hash+" "+legible(p.Key+p.Name)) + "\n" + poolAnswer{State: d.State}.String()
 	if p.Paused {
 		head += "\n" + withReason("paused", p.PauseReason)
 	}

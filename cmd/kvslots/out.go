@@ -9,7 +9,6 @@ import (
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 func outCommand(env settings.Environment) *cobra.Command {
@@ -66,5 +65,5 @@ func (t *target) putBack(ctx context.Context, position int) error {
 }
 
 func (t *target) changed(ctx context.Context, state kvslots.State, err error) error {
-	return t.answer(t.from.explain(err), wire.NewPoolState(state), poolAnswer(wire.NewPool([16]byte{}, state)).String())
+	return t.answer(t.from.explain(err), state, poolAnswer{State: state}.String())
 }

@@ -42,7 +42,7 @@ func registerCommand(env settings.Environment) *cobra.Command {
 			}
 			return p.withPool(args, func(from *lender, pool uuid.UUID) error {
 				state, err := from.Register(ctx, pool, count, opts...)
-				answer := wire.NewPool(pool, state)
+				answer := wire.Pool{ID: pool, State: state}
 				if draw {
 					return p.answer(from.explain(err), newPool(answer))
 				}

@@ -150,7 +150,7 @@ func (t *target) watch(ctx context.Context, every time.Duration) error {
 			t.from.print(err)
 		case last == nil || *last != read.State:
 			last, t.from.printed = &read.State, ""
-			if err := t.answer(nil, t.state(read.State), poolAnswer(wire.NewPool([16]byte{}, read.State)).String()); err != nil {
+			if err := t.answer(nil, t.state(read.State), poolAnswer{State: read.State}.String()); err != nil {
 				return err
 			}
 		default:
@@ -169,9 +169,9 @@ func (t *target) watch(ctx context.Context, every time.Duration) error {
 // state returns the state of the pool as JSON has it: with the id if that was given.
 func (t *target) state(s kvslots.State) any {
 	if id, ok := t.pool.ID(); ok {
-		return wire.NewPool(id, s)
+		return wire.Pool{ID: id, State: s}
 	}
-	return wire.NewPoolState(s)
+	return s
 }
 
 // tellChanges calls tell when something may have changed in some pools, or in any if none is given. It returns

@@ -156,7 +156,7 @@ func TestPoolIsNotInTheURL(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(wire.NewPool(pool, kvslots.State{Count: 3}))
+		_ = json.NewEncoder(w).Encode(wire.Pool{ID: pool, State: kvslots.State{Count: 3, Available: 3}})
 	}))
 	defer web.Close()
 	if state, err := dial(t, web.URL).Inspect(t.Context(), pool); err != nil || state.Count != 3 {

@@ -162,16 +162,12 @@ func (c *Client) setOut(ctx context.Context, pool kvslots.PoolRef, position int,
 	}
 	r.body = out
 	r.fields["out"], r.fields["reason"] = out.Out, out.Reason
-	var answer wire.PoolState
-	err := c.ask(ctx, r.request(), &answer)
-	return answer.State(), err
+	return c.state(ctx, r.request())
 }
 
 // SetLimit is like Store.SetLimit.
 func (c *Client) SetLimit(ctx context.Context, pool kvslots.PoolRef, limit int, _ ...kvslots.Option) (kvslots.State, error) {
 	r := about(pool, wire.ByHash.SetLimit())
 	r.body, r.fields["limit"] = wire.LimitRequest{Limit: limit}, limit
-	var answer wire.PoolState
-	err := c.ask(ctx, r.request(), &answer)
-	return answer.State(), err
+	return c.state(ctx, r.request())
 }

@@ -27,10 +27,9 @@ func (c *Client) Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, er
 	return c.state(ctx, request{Route: wire.InspectPool, Body: wire.Request{ID: &pool}})
 }
 
-func (c *Client) state(ctx context.Context, r request) (kvslots.State, error) {
-	var answer wire.PoolState
-	err := c.ask(ctx, r, &answer)
-	return answer.State(), err
+func (c *Client) state(ctx context.Context, r request) (state kvslots.State, err error) {
+	err = c.ask(ctx, r, &state)
+	return state, err
 }
 
 // Delete is like Store.Delete.

@@ -21,7 +21,7 @@ func TestPools(t *testing.T) {
 			t.Errorf("inspect: %v", err)
 		}
 		state, err := c.Register(ctx, pool, 1)
-		if err != nil || state != (kvslots.State{Count: 1}) {
+		if err != nil || state != (kvslots.State{Count: 1, Available: 1}) {
 			t.Fatalf("register: %+v, %v", state, err)
 		}
 		before := time.Now()

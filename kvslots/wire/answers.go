@@ -7,36 +7,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
-
-// PoolState is the state of a pool. It is the answer to a change of what is in service.
-type PoolState struct {
-	Count     int `json:"count"`
-	InUse     int `json:"in_use"`
-	Available int `json:"available"`
-	Waiting   int `json:"waiting"`
-}
-
-// NewPoolState returns the answer for a state.
-func NewPoolState(s kvslots.State) PoolState {
-	return PoolState{s.Count, s.InUse, s.Available(), s.Waiting}
-}
-
-// State returns the state that an answer describes. Slots that are not in use and not available
-// are out of service.
-func (s PoolState) State() kvslots.State {
-	return kvslots.State{Count: s.Count, InUse: s.InUse, Waiting: s.Waiting, Out: max(0, s.Count-s.InUse-s.Available)}
-}
 
 // Pool is the answer to a registration or an inspection of a pool.
 type Pool struct {
 	ID uuid.UUID `json:"id"`
-	PoolState
-}
-
-// NewPool returns the answer for the pool id in the given state.
-func NewPool(id uuid.UUID, state kvslots.State) Pool {
-	return Pool{id, NewPoolState(state)}
+	reads.State
 }
 
 // Lease is the answer to a borrow or a renewal.

@@ -19,8 +19,8 @@ func TestAnswers(t *testing.T) {
 		answer any
 		want   string
 	}{
-		{"pool", NewPool(id, kvslots.State{Count: 4, InUse: 1, Waiting: 2}), `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","count":4,"in_use":1,"available":3,"waiting":2}`},
-		{"shrunk pool", NewPool(id, kvslots.State{Count: 2, InUse: 3}), `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","count":2,"in_use":3,"available":0,"waiting":0}`},
+		{"pool", Pool{id, kvslots.State{Count: 4, InUse: 1, Available: 3, Waiting: 2}}, `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","count":4,"in_use":1,"available":3,"waiting":2}`},
+		{"shrunk pool", Pool{id, kvslots.State{Count: 2, InUse: 3}}, `{"id":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","count":2,"in_use":3,"available":0,"waiting":0}`},
 		{"lease", Lease{Lease: id, Position: 3, ExpiresAtUnix: 1781337630, ExpiresIn: 30, Fence: 1 << 52}, `{"lease":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","position":3,"expires_at_unix":1781337630,"expires_in":30,"fence":4503599627370496}`},
 		{"negative lease", Lease{Lease: id, ExpiresAtUnix: -1, ExpiresIn: -2, Fence: 1<<64 - 1}, `{"lease":"9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01","position":0,"expires_at_unix":-1,"expires_in":-2,"fence":18446744073709551615}`},
 		{"not returned", Returned{}, `{"returned":false}`},

@@ -4,6 +4,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 const (
@@ -20,7 +21,7 @@ type PoolInfo struct {
 	Name    string `json:"name,omitempty"` // see kvslots.WithName
 	Key     string `json:"key,omitempty"`  // of a lock or a semaphore
 	Dialect string `json:"dialect,omitempty"`
-	PoolState
+	reads.State
 	OldestWait  float64 `json:"oldest_wait_s"`
 	Expired     int     `json:"expired"` // leases within the last hour
 	Out         int     `json:"out"`     // positions out of service
@@ -93,7 +94,7 @@ type Place struct {
 func NewPoolInfo(p *kvslots.PoolStats) PoolInfo {
 	info := PoolInfo{
 		Hash: p.Hash, Type: TypePool, Name: p.Name, Key: p.Resource.Key, Dialect: dialect(p.Owned),
-		PoolState: NewPoolState(p.State), OldestWait: inSeconds(p.OldestWait), Expired: p.Expired, Out: p.OutCount,
+		State: p.State, OldestWait: inSeconds(p.OldestWait), Expired: p.Expired, Out: p.OutCount,
 	}
 	info.PauseReason, info.Paused = pausedBy(p.OutList)
 	switch {
@@ -170,7 +171,7 @@ func NewPoolList(pools []kvslots.PoolStats, next string) PoolList {
 
 // NewInspection returns the answer for the pool id.
 func NewInspection(id uuid.UUID, p *kvslots.PoolStats) Inspection {
-	answer := Inspection{Pool: NewPool(id, p.State), Hash: p.Hash, Name: p.Name, OutOfService: newOutList(p.OutList)}
+	answer := Inspection{Pool: Pool{id, p.State}, Hash: p.Hash, Name: p.Name, OutOfService: newOutList(p.OutList)}
 	answer.PauseReason, answer.Paused = pausedBy(p.OutList)
 	return answer
 }
@@ -188,7 +189,7 @@ func hashOrNone(text string) string {
 func (i *PoolInfo) Stats() kvslots.PoolStats {
 	p := kvslots.PoolStats{
 		Hash: hashOrNone(i.Hash), Name: i.Name, Owned: i.Dialect != "", OldestWait: ofSeconds(i.OldestWait), Expired: i.Expired, OutCount: i.Out,
-		State: i.State(),
+		State: i.State,
 	}
 	switch i.Type {
 	case TypeLock:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // MaxPools is the maximal number of pools in one page of Stats.
@@ -74,7 +75,7 @@ type IdleStats struct {
 // PoolStats is a pool. Pool is the hash of the pool's id.
 type PoolStats struct {
 	Pool string `json:"pool"`
-	PoolState
+	reads.State
 	OldestWait float64 `json:"oldest_wait_s"`
 }
 
@@ -103,7 +104,7 @@ func NewStats(stats kvslots.Stats, clients int) Stats {
 		}
 	}
 	for _, pool := range stats.Pools {
-		s.Pools = append(s.Pools, PoolStats{pool.Hash, NewPoolState(pool.State), inSeconds(pool.OldestWait)})
+		s.Pools = append(s.Pools, PoolStats{pool.Hash, pool.State, inSeconds(pool.OldestWait)})
 	}
 	if stats.More {
 		s.PoolsAfter = s.Pools[len(s.Pools)-1].Pool

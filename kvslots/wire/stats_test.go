@@ -30,7 +30,7 @@ func TestNewStats(t *testing.T) {
 				{Resource: kvslots.Lock("a"), Idle: time.Minute},
 				{Resource: kvslots.Semaphore("b", 1), Idle: -time.Millisecond},
 			},
-			Pools: []kvslots.PoolStats{{Hash: "00ff", State: kvslots.State{Count: 4, InUse: 1, Waiting: 2}, OldestWait: 2 * time.Second}},
+			Pools: []kvslots.PoolStats{{Hash: "00ff", State: kvslots.State{Count: 4, InUse: 1, Available: 3, Waiting: 2}, OldestWait: 2 * time.Second}},
 		}, 2, `{"connections":14,` +
 			`"locks":[` +
 			`{"key":"deploy","owner_conn_id":42,"lease_expires_in_s":18.5,"waiters":2,"fence":7,"age_s":1.5,"queue":[{"position":1,"waited_s":0.5,"owner_conn_id":43},{"position":2,"waited_s":0.5,"owner_conn_id":43}]},` +

@@ -150,7 +150,7 @@ func setOut(ctx context.Context, s *Service, call *Call) error {
 	if err != nil {
 		return err
 	}
-	call.Answer = wire.NewPoolState(state)
+	call.Answer = state
 	what, attrs := "a position", []slog.Attr{slog.Int("position", o.Position)}
 	if o.Position == kvslots.WholePool {
 		what, attrs = "a pool", nil
@@ -181,7 +181,7 @@ func setLimit(ctx context.Context, s *Service, call *Call) error {
 	if err != nil {
 		return err
 	}
-	call.Answer = wire.NewPoolState(state)
+	call.Answer = state
 	call.logVerb(s, "an operator has changed a semaphore's limit", slog.Int("limit", call.Limit))
 	return nil
 }

@@ -45,7 +45,7 @@ func register(ctx context.Context, s *Service, call *Call) error {
 		state, err = s.Pools.Register(ctx, call.Pool, call.Count, opts...)
 		return err
 	})
-	call.Answer, call.outcome = wire.NewPool(call.Pool, state), outcomeRegistered
+	call.Answer, call.outcome = wire.Pool{ID: call.Pool, State: state}, outcomeRegistered
 	return err
 }
 

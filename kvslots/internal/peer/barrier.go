@@ -18,7 +18,8 @@ type barrier struct {
 	serves []*read
 }
 
-type reads struct {
+// readQueue has the reads that wait for the view.
+type readQueue struct {
 	unsent   []*read            // reads for which no barrier was sent yet
 	reached  alarmQueue[uint64] // reads that wait for a revision
 	barrier  *barrier           // the unanswered one, if any

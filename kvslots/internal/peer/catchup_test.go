@@ -7,6 +7,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // rewriteConfig stores a pool's configuration again, by another peer.
@@ -100,7 +101,7 @@ func TestDeletedWhileARegistrationWaitsForAClaim(t *testing.T) {
 	h.wantNoAnswer(t, call)
 	h.fed(h.deleteUnseen(pool))
 	h.pass(100 * time.Millisecond)
-	if a := h.granted(call); a.Detail.State != (peer.State{Count: 2}) {
+	if a := h.granted(call); a.Detail.State != (reads.State{Count: 2, Available: 2}) {
 		t.Errorf("answered %+v", a.Detail)
 	}
 }

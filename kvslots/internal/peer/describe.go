@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // idleTime is the time after which an idle name is closed.
@@ -11,7 +12,7 @@ const idleTime = time.Minute
 
 func statsOf(p *rules.Pool, now Instant) PoolStats {
 	return PoolStats{
-		Pool: p.ID, Title: p.Config.Title, Terms: p.Terms(), State: State{p.Size(), p.InUse(), p.Waiting(), p.Out()},
+		Pool: p.ID, Title: p.Config.Title, Terms: p.Terms(), State: reads.NewState(p.Size(), p.InUse(), p.Waiting(), p.Out()),
 		OldestWait: oldestWait(p, now), Expired: p.Expired(now), Out: p.Config.Out,
 	}
 }

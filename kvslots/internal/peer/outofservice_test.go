@@ -6,6 +6,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 func out(pool entry.Hash, position int, reason string) peer.SetOut {
@@ -18,7 +19,7 @@ func in(pool entry.Hash, position int) peer.SetOut {
 	return r
 }
 
-func (h *harness) wantState(pool entry.Hash, want peer.State) {
+func (h *harness) wantState(pool entry.Hash, want reads.State) {
 	h.t.Helper()
 	if s := h.inspect(pool); s != want {
 		h.t.Errorf("the state is %+v, want %+v", s, want)
@@ -34,7 +35,7 @@ func TestOutOfService(t *testing.T) {
 	h.must(first)
 	h.must(out(pool, 0, "broken"))
 	h.must(out(pool, 1, ""))
-	h.wantState(pool, peer.State{Count: 3, InUse: 1, Out: 1})
+	h.wantState(pool, reads.State{Count: 3, InUse: 1, Available: 1})
 	held := peer.Held{Pool: pool, Lease: first.Lease}
 	if g := h.must(peer.Renew{Held: held, TTL: time.Hour}).Grant; g.Position != 0 {
 		t.Errorf("the lease is at position %d", g.Position)
@@ -45,11 +46,11 @@ func TestOutOfService(t *testing.T) {
 	h.wantError(h.begin(h.borrow(pool, 0)), peer.ErrNoSlot)
 	waiting := h.begin(h.borrow(pool, time.Hour))
 	h.must(peer.Return{Held: held})
-	h.wantState(pool, peer.State{Count: 3, InUse: 1, Waiting: 1, Out: 2})
+	h.wantState(pool, reads.State{Count: 3, InUse: 1, Waiting: 1})
 	h.must(peer.Register{Pool: pool, Count: 3}) // keeps what is out
 	h.must(peer.Register{Pool: pool, Count: 1})
 	h.must(peer.Register{Pool: pool, Count: 3})
-	h.wantState(pool, peer.State{Count: 3, InUse: 1, Waiting: 1, Out: 2})
+	h.wantState(pool, reads.State{Count: 3, InUse: 1, Waiting: 1})
 	h.must(in(pool, 1))
 	if g := h.granted(waiting).Grant; g.Position != 1 {
 		t.Errorf("position %d was lent", g.Position)
@@ -65,12 +66,12 @@ func TestPause(t *testing.T) {
 	first := h.borrow(pool, 0)
 	h.must(first)
 	h.must(out(pool, entry.WholePool, "power"))
-	h.wantState(pool, peer.State{Count: 2, InUse: 1, Out: 1})
+	h.wantState(pool, reads.State{Count: 2, InUse: 1})
 	h.wantError(h.begin(h.borrow(pool, 0)), peer.ErrNoSlot)
 	waiting := h.begin(h.borrow(pool, time.Hour))
 	h.must(peer.Return{Held: peer.Held{Pool: pool, Lease: first.Lease}})
 	h.pass(time.Minute)
-	h.wantState(pool, peer.State{Count: 2, Waiting: 1, Out: 2})
+	h.wantState(pool, reads.State{Count: 2, Waiting: 1})
 	h.must(in(pool, entry.WholePool))
 	h.granted(waiting)
 }
@@ -102,8 +103,8 @@ func TestOutOfServiceIsNotIdle(t *testing.T) {
 	h.must(peer.EndSession{Session: session})
 	h.pass(time.Hour)
 	h.wantGone(t, other)
-	h.wantState(pool, peer.State{Count: 1, Out: 1})
-	h.wantState(on.Pool, peer.State{Count: 1, Out: 1})
+	h.wantState(pool, reads.State{Count: 1})
+	h.wantState(on.Pool, reads.State{Count: 1})
 	on.Lock, on.Limit = false, 5
 	session = h.hash()
 	h.must(peer.CreateSession{Session: session, Idle: time.Hour})
@@ -205,16 +206,16 @@ func TestWaitForLimit(t *testing.T) {
 
 	lower := h.acquire("builds", 2, time.Hour)
 	waits, behind := h.begin(lower), h.begin(h.acquire("builds", 4, time.Hour))
-	h.wantState(first.Pool, peer.State{Count: 4, InUse: 2, Waiting: 2})
+	h.wantState(first.Pool, reads.State{Count: 4, InUse: 2, Available: 2, Waiting: 2})
 	h.wantError(h.begin(h.acquire("builds", 4, 0)), peer.ErrNoSlot) // it comes behind them
 	h.must(release(first, held[0]))
-	h.wantState(first.Pool, peer.State{Count: 4, InUse: 1, Waiting: 2})
+	h.wantState(first.Pool, reads.State{Count: 4, InUse: 1, Available: 3, Waiting: 2})
 	h.must(release(second, held[1]))
 	g := h.granted(waits).Grant
-	h.wantState(first.Pool, peer.State{Count: 2, InUse: 1, Waiting: 1})
+	h.wantState(first.Pool, reads.State{Count: 2, InUse: 1, Available: 1, Waiting: 1})
 	h.must(release(lower, g))
 	h.granted(behind)
-	h.wantState(first.Pool, peer.State{Count: 4, InUse: 1})
+	h.wantState(first.Pool, reads.State{Count: 4, InUse: 1, Available: 3})
 }
 
 // What waits for its limit is refused when its wait is over, with its place.
@@ -236,11 +237,11 @@ func TestSetLimit(t *testing.T) {
 	waiting := h.begin(h.acquire("builds", 1, time.Hour))
 	h.must(peer.SetLimit{Pool: first.Pool, Limit: 3})
 	h.granted(waiting)
-	h.wantState(first.Pool, peer.State{Count: 3, InUse: 2})
+	h.wantState(first.Pool, reads.State{Count: 3, InUse: 2, Available: 1})
 	h.wantError(h.begin(h.acquire("builds", 1, 0)), peer.ErrLimitMismatch)
 	h.must(h.acquire("builds", 3, 0))
 	h.must(peer.SetLimit{Pool: first.Pool, Limit: 2}) // leases go on
-	h.wantState(first.Pool, peer.State{Count: 2, InUse: 3})
+	h.wantState(first.Pool, reads.State{Count: 2, InUse: 3})
 
 	lock := h.acquire("nightly", 0, 0)
 	h.must(lock)
@@ -259,7 +260,7 @@ func TestPauseOfUnusedName(t *testing.T) {
 	h.pass(3 * time.Minute) // it is not closed as idle
 	h.wantError(h.begin(h.acquire("builds", 4, 0)), peer.ErrNoSlot)
 	waiting := h.begin(a)
-	h.wantState(a.Pool, peer.State{Count: 4, Out: 4, Waiting: 1})
+	h.wantState(a.Pool, reads.State{Count: 4, Waiting: 1})
 	h.must(in(a.Pool, entry.WholePool))
 	h.granted(waiting)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 type Instant = rules.Instant
@@ -99,11 +100,6 @@ type grantBasis struct {
 	resumed  bool          // the lease was granted before, and may be promised for longer
 }
 
-type State struct {
-	Count, InUse, Waiting int
-	Out                   int // slots that are out of service and not in use
-}
-
 // Log is a message for the operator. It contains no secret.
 type Log struct {
 	Level   LogLevel
@@ -189,7 +185,7 @@ type PoolStats struct {
 	Pool       entry.Hash
 	Title      string      // of a registered pool
 	Terms      entry.Terms // of a named pool
-	State      State
+	State      reads.State
 	OldestWait time.Duration
 	Expired    int         // leases that have expired within rules.ExpiryMemory
 	Out        []entry.Out // by position

@@ -8,6 +8,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // A pool is unregistered when it has been idle for PoolIdle. A lease, a registration that
@@ -68,7 +69,7 @@ func TestUseOfPoolBeingClosed(t *testing.T) {
 		"same registration": peer.Register{Pool: pool, Count: 3},
 	} {
 		closed := h.closePool(pool)
-		if state := h.must(peer.ReadPool{Pool: pool}).Detail.State; state != (peer.State{Count: 3}) {
+		if state := h.must(peer.ReadPool{Pool: pool}).Detail.State; state != (reads.State{Count: 3, Available: 3}) {
 			t.Errorf("%s: %+v", name, state)
 		}
 		h.must(use)

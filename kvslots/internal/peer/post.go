@@ -13,7 +13,7 @@ import (
 type post struct {
 	*kernel
 	viewKeeper
-	reads         reads
+	reads         readQueue
 	last          uint64               // the id of the last copy
 	pending       map[uint64]*write    // by id
 	byKey         map[entry.Key]*write // the latest of each key; write.next are the others

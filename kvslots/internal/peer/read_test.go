@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 func TestReadPool(t *testing.T) {
@@ -32,7 +33,7 @@ func TestReadPool(t *testing.T) {
 		h.pass(time.Second)
 	}
 	d := h.must(peer.ReadPool{Pool: pool, MaxHolders: 9, MaxWaiters: 9}).Detail
-	if d.Title != title || d.State != (peer.State{Count: 2, InUse: 2, Waiting: 3}) || len(d.Holders) != 2 || len(d.Waiters) != 3 || d.MoreHolders {
+	if d.Title != title || d.State != (reads.State{Count: 2, InUse: 2, Waiting: 3}) || len(d.Holders) != 2 || len(d.Waiters) != 3 || d.MoreHolders {
 		t.Fatalf("read: %+v", d)
 	}
 	for i, x := range d.Holders {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // refusal returns what a call was told that was refused.
@@ -51,7 +52,7 @@ func TestWaitUntilPaused(t *testing.T) {
 	told.Request, told.Nonce, told.UntilPaused = h.hash(), h.hash(), true
 	asked := h.begin(told)
 	other := h.begin(h.borrow(pool, time.Hour))
-	h.wantState(pool, peer.State{Count: 1, InUse: 1, Waiting: 2})
+	h.wantState(pool, reads.State{Count: 1, InUse: 1, Waiting: 2})
 	h.must(out(pool, entry.WholePool, "upgrade"))
 	if r := h.refusal(asked, peer.ErrNoSlot); r.Place != 1 || !r.Paused || r.Reason != "upgrade" {
 		t.Errorf("refused: %+v", r)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // idleNoted is how long a pool must have been idle for a registration that changes nothing
@@ -64,7 +65,7 @@ func (r Register) write(p *registry, c *call) {
 
 // gone is the answer if the pool was deleted since: as for a pool without leases.
 func (r Register) gone() Answer {
-	return Answer{Detail: &PoolDetail{PoolStats: PoolStats{State: State{Count: r.Count}}}}
+	return Answer{Detail: &PoolDetail{PoolStats: PoolStats{State: reads.NewState(r.Count, 0, 0, 0)}}}
 }
 
 // answerState answers with what ReadPool reads of a pool without its lists, or with gone if the

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 const grace = 10 * time.Second
@@ -34,7 +35,7 @@ func (h *harness) repeat(b peer.Borrow) peer.Borrow {
 	return b
 }
 
-func (h *harness) inspect(pool entry.Hash) peer.State {
+func (h *harness) inspect(pool entry.Hash) reads.State {
 	return h.must(peer.ReadPool{Pool: pool}).Detail.State
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 const (
@@ -119,7 +120,7 @@ func (k *checker) checkStates(c *call) {
 	})
 }
 
-func (st *poolState) shows(a peer.State, decided Instant) bool {
+func (st *poolState) shows(a reads.State, decided Instant) bool {
 	return st.registered && a.Count == st.size && a.InUse == st.lent(decided) && a.Waiting == st.tickets
 }
 

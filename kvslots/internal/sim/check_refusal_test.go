@@ -6,6 +6,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // TestRefusedForAClaim checks a refusal and a state that are right only if a claim
@@ -25,7 +26,7 @@ func TestRefusedForAClaim(t *testing.T) {
 			answer  peer.Answer
 		}{
 			"no slot": {request: peer.Borrow{Pool: poolID(0), Lease: hashOf(0x2_0000), TTL: time.Minute}, answer: peer.Answer{Err: peer.ErrNoSlot}},
-			"a state": {request: peer.ReadPool{Pool: poolID(0)}, answer: readOf(peer.State{Count: 1, InUse: 1})},
+			"a state": {request: peer.ReadPool{Pool: poolID(0)}, answer: readOf(reads.State{Count: 1, InUse: 1})},
 		} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				x := newCheckerTest(t)

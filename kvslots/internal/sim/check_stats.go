@@ -7,6 +7,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // survey is what the stream held during a call that reads a pool's state or the
@@ -25,7 +26,7 @@ type poolSurvey struct {
 	voidSince           Instant // when the first of these was written
 }
 
-func reads(r peer.Request) bool {
+func isRead(r peer.Request) bool {
 	switch r.(type) {
 	case peer.ReadStats, peer.ReadPool, peer.ReadPools:
 		return true
@@ -34,7 +35,7 @@ func reads(r peer.Request) bool {
 }
 
 func (k *checker) beginReading(c *call) {
-	if !reads(c.request) {
+	if !isRead(c.request) {
 		return
 	}
 	c.facts.survey = &survey{pools: map[entry.Hash]*poolSurvey{}}
@@ -159,7 +160,7 @@ func (k *checker) answeredReading(c *call) {
 		n := &stats.Names[i]
 		pool := nameID(n.Terms.Dialect, n.Terms.Name)
 		listed[pool] = true
-		k.checkState(c, pool, peer.State{Count: n.Terms.Limit, InUse: len(n.Holders), Waiting: len(n.Waiters)})
+		k.checkState(c, pool, reads.State{Count: n.Terms.Limit, InUse: len(n.Holders), Waiting: len(n.Waiters)})
 		for _, h := range n.Holders {
 			k.checkHolder(c, pool, &h)
 		}
@@ -171,7 +172,7 @@ func (k *checker) answeredReading(c *call) {
 	}
 }
 
-func (k *checker) checkState(c *call, pool entry.Hash, a peer.State) {
+func (k *checker) checkState(c *call, pool entry.Hash, a reads.State) {
 	o := c.facts.survey.pools[pool]
 	// The claims that the answer may count: the statistics wait for no claim in doubt, and a state
 	// for a second of the claim's age, which is by the leader's clock if the peer has just loaded it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // TestChecks shows that each check fails for wrong answers and passes for right ones.
@@ -144,15 +145,15 @@ func TestChecks(t *testing.T) {
 		"inspected too few": {"at least 1 leases", func(x *checkerTest) {
 			x.config(1)
 			x.borrow(a, 0)
-			x.answer(peer.ReadPool{Pool: x.pool}, readOf(peer.State{Count: 1}))
+			x.answer(peer.ReadPool{Pool: x.pool}, readOf(reads.State{Count: 1, Available: 1}))
 		}},
 		"inspected too many": {"at most 0 slots", func(x *checkerTest) {
 			x.config(1)
-			x.answer(peer.ReadPool{Pool: x.pool}, readOf(peer.State{Count: 1, InUse: 1}))
+			x.answer(peer.ReadPool{Pool: x.pool}, readOf(reads.State{Count: 1, InUse: 1}))
 		}},
 		"another count": {"another count", func(x *checkerTest) {
 			x.config(1)
-			x.answer(peer.Register{Pool: x.pool, Count: 2}, readOf(peer.State{Count: 1}))
+			x.answer(peer.Register{Pool: x.pool, Count: 2}, readOf(reads.State{Count: 1, Available: 1}))
 		}},
 		"mismatch": {"no other terms", func(x *checkerTest) {
 			x.named(2)

@@ -9,6 +9,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // checkerTest is a simulation without peers. The test writes to the stream and answers
@@ -89,7 +90,7 @@ func (x *checkerTest) ask(r peer.Request) *call {
 }
 
 // readOf returns the answer with a state and no lists.
-func readOf(s peer.State) peer.Answer {
+func readOf(s reads.State) peer.Answer {
 	return peer.Answer{Detail: &peer.PoolDetail{PoolStats: peer.PoolStats{State: s}, MoreHolders: s.InUse > 0}}
 }
 

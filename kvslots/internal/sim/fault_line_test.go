@@ -10,6 +10,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // A lock that no session held was refused as limit_mismatch for 19 of 20 s, because a
@@ -107,7 +108,7 @@ func TestFault11SlowAcknowledgements(t *testing.T) {
 			b := s.borrow(pool, time.Minute, 0)
 			g := s.must(i, b).Grant
 			s.want(i, s.borrow(pool, time.Minute, 0), peer.ErrNoSlot)
-			if state := s.must(i, peer.ReadPool{Pool: pool}).Detail.State; state != (peer.State{Count: 1, InUse: 1}) {
+			if state := s.must(i, peer.ReadPool{Pool: pool}).Detail.State; state != (reads.State{Count: 1, InUse: 1}) {
 				t.Errorf("state %+v", state)
 			}
 			s.want(i, peer.ReadPool{Pool: s.newHash()}, peer.ErrNoPool)

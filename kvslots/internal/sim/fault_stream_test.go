@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // loseTailNow lets a power failure lose the last writes. The peers' connections break;
@@ -295,7 +296,7 @@ func TestFault1NothingComesBackAfterKill(t *testing.T) {
 		s.nodes[0].start()
 		s.until("the peer is ready", 10*time.Second, func() bool { return s.status(0) == nil })
 		over()
-		if state := s.must(0, peer.ReadPool{Pool: pool}).Detail.State; state != (peer.State{Count: 2}) {
+		if state := s.must(0, peer.ReadPool{Pool: pool}).Detail.State; state != (reads.State{Count: 2, Available: 2}) {
 			t.Errorf("after %v: %+v\n%s", dead, state, s.events())
 		}
 		s.want(0, peer.ReadPool{Pool: deleted}, peer.ErrNoPool)
@@ -328,7 +329,7 @@ func TestMarkerGoneBeforeItIsSeen(t *testing.T) {
 		}
 		s.must(0, returnOf(other, g))
 		s.until("the peer is ready, with another view", 5*time.Second, func() bool { return s.status(1) == nil && s.counters(1).Rebuilds == 1 })
-		if a := s.must(1, peer.ReadPool{Pool: pool}); a.Detail.State != (peer.State{Count: 1, InUse: 1}) {
+		if a := s.must(1, peer.ReadPool{Pool: pool}); a.Detail.State != (reads.State{Count: 1, InUse: 1}) {
 			t.Errorf("exact before: %t: %+v\n%s", exact, a.Detail.State, s.events())
 		}
 		over()

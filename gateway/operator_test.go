@@ -83,15 +83,15 @@ func TestDoorsToAPool(t *testing.T) {
 		if state != (kvslots.State{Count: 3, InUse: 2}) {
 			t.Errorf("%+v", state)
 		}
-		var page wire.PoolDetail
+		var page kvslots.PoolDetail
 		g.ask(t, 200, &page, "GET", base+"/leases?limit=1", "")
-		if len(page.Leases) != 1 || page.Leases[0].Label != "ci@build7" || page.Leases[0].Fence != lease.Fence || page.NextFrom != 1 || page.Line != nil ||
-			len(page.OutOfService) != 1 || page.OutOfService[0] != (wire.OutInfo{Position: 2, Reason: "screen broken"}) || page.Name != "screens" {
+		if len(page.Holders) != 1 || page.Holders[0].Label != "ci@build7" || page.Holders[0].Fence != lease.Fence || page.NextFrom != 1 || page.Waiters != nil ||
+			len(page.OutOfService) != 1 || page.OutOfService[0] != (kvslots.OutOfService{Position: 2, Reason: "screen broken"}) || page.Name != "screens" {
 			t.Errorf("%+v", page)
 		}
-		page = wire.PoolDetail{}
+		page = kvslots.PoolDetail{}
 		g.ask(t, 200, &page, "GET", fmt.Sprintf("%s/leases?limit=1&from=%d", base, 1), "")
-		if len(page.Leases) != 1 || page.Leases[0].Position != 1 || page.NextFrom != 0 {
+		if len(page.Holders) != 1 || page.Holders[0].Position != 1 || page.NextFrom != 0 {
 			t.Errorf("%+v", page)
 		}
 		var waiting sync.WaitGroup
@@ -101,14 +101,14 @@ func TestDoorsToAPool(t *testing.T) {
 				g.Do(t, "POST", "/l/"+pool.String()+"/borrow", body, wire.RequestKeyHeader, fmt.Sprint("key ", n))
 			})
 			gatewaytest.Eventually(t, "the borrow waits", func() bool {
-				var line wire.PoolDetail
+				var line kvslots.PoolDetail
 				g.ask(t, 200, &line, "GET", base+"/line", "")
 				return line.Waiting == n+1
 			})
 		}
-		page = wire.PoolDetail{}
+		page = kvslots.PoolDetail{}
 		g.ask(t, 200, &page, "GET", base+"/line?after=1&limit=1", "")
-		if len(page.Line) != 1 || page.Line[0].Place != 2 || page.Line[0].Label != "waits 1" || page.NextAfter != 2 || page.Leases != nil {
+		if len(page.Waiters) != 1 || page.Waiters[0].Place != 2 || page.Waiters[0].Label != "waits 1" || page.NextAfter != 2 || page.Holders != nil {
 			t.Errorf("%+v", page)
 		}
 		var place wire.Place
@@ -134,7 +134,7 @@ func TestDoorsToAPool(t *testing.T) {
 		}
 		var shown wire.Inspection
 		g.ask(t, 200, &shown, "GET", "/l/"+pool.String(), "")
-		if !shown.Paused || shown.PauseReason != "night" || shown.Name != "screens" || shown.Hash != kvslots.ByID(pool).Hash() || len(shown.OutOfService) != 1 {
+		if !shown.Paused || shown.PauseReason != "night" || shown.Name != "screens" || shown.Hash.String() != kvslots.ByID(pool).Hash() || len(shown.OutOfService) != 1 {
 			t.Errorf("%+v", shown)
 		}
 		g.ask(t, 200, &state, "PUT", base+"/pause", `{"out":false}`)
@@ -172,16 +172,16 @@ func TestDoorsToNames(t *testing.T) {
 	g.ask(t, 200, nil, "POST", "/v1/locks/deploy", `{"acquire_timeout_s":0}`, in...)
 	g.ask(t, 200, nil, "POST", "/v1/semaphores/build", `{"acquire_timeout_s":0,"limit":2,"label":"of the call"}`, in...)
 	for base, label := range map[string]string{"/v1/locks/deploy": "of the session", "/v1/semaphores/build": "of the call"} {
-		var d wire.PoolDetail
+		var d kvslots.PoolDetail
 		g.ask(t, 200, &d, "GET", base+"?leases=1&line=1", "")
-		if len(d.Leases) != 1 || d.Leases[0].Label != label || d.Leases[0].Owner == 0 || d.Line == nil || "/v1/"+d.Type+"s/"+d.Key != base {
+		if len(d.Holders) != 1 || d.Holders[0].Label != label || d.Holders[0].Owner == 0 || d.Waiters == nil || "/v1/"+d.Type+"s/"+d.Key != base {
 			t.Errorf("%s: %+v", base, d)
 		}
 		g.ask(t, 200, nil, "GET", base+"/leases", "")
 		g.ask(t, 200, nil, "GET", base+"/line", "")
 		g.ask(t, 200, nil, "PUT", base+"/pause", `{"out":true}`)
 		g.ask(t, 200, nil, "PUT", base+"/positions/0", `{"out":true,"reason":"x"}`)
-		g.ask(t, 200, nil, "DELETE", fmt.Sprintf("%s/leases/0?fence=%d", base, d.Leases[0].Fence), "")
+		g.ask(t, 200, nil, "DELETE", fmt.Sprintf("%s/leases/0?fence=%d", base, d.Holders[0].Fence), "")
 	}
 	if name := g.ask(t, 409, nil, "GET", "/v1/locks/build", ""); name != "limit_mismatch" {
 		t.Error(name)
@@ -191,7 +191,7 @@ func TestDoorsToNames(t *testing.T) {
 	}
 	var list wire.PoolList
 	g.ask(t, 200, &list, "GET", "/v1/pools?q=BUILD", "")
-	if len(list.Pools) != 1 || list.Pools[0].Type != wire.TypeSemaphore || list.Pools[0].Key != "build" || !list.Pools[0].Paused || list.Pools[0].Out != 1 {
+	if len(list.Pools) != 1 || list.Pools[0].Type != "semaphore" || list.Pools[0].Key != "build" || !list.Pools[0].Paused || list.Pools[0].Out != 1 {
 		t.Errorf("%+v", list)
 	}
 }
@@ -208,16 +208,16 @@ func TestLabelOfACall(t *testing.T) {
 	call(200, "ci@build7")
 	var list wire.PoolList
 	g.ask(t, 200, &list, "GET", "/v1/pools?q=lock:f.f:k", "")
-	if len(list.Pools) != 1 || list.Pools[0].Dialect != "forrst" || list.Pools[0].Type != wire.TypeLock {
+	if len(list.Pools) != 1 || list.Pools[0].Dialect != "forrst" || list.Pools[0].Type != "lock" {
 		t.Fatalf("%+v", list)
 	}
-	var d wire.PoolDetail
-	base := "/v1/pools/" + list.Pools[0].Hash
+	var d kvslots.PoolDetail
+	base := "/v1/pools/" + list.Pools[0].Hash.String()
 	g.ask(t, 200, &d, "GET", base, "")
-	if len(d.Leases) != 1 || d.Leases[0].Label != "ci@build7" {
+	if len(d.Holders) != 1 || d.Holders[0].Label != "ci@build7" {
 		t.Fatalf("%+v", d)
 	}
-	g.ask(t, 200, nil, "DELETE", fmt.Sprintf("%s/leases/0?fence=%d", base, d.Leases[0].Fence), "")
+	g.ask(t, 200, nil, "DELETE", fmt.Sprintf("%s/leases/0?fence=%d", base, d.Holders[0].Fence), "")
 	call(200, "")
 }
 
@@ -254,12 +254,12 @@ func TestNamesOfPools(t *testing.T) {
 	hash := kvslots.ByID(pool).Hash()
 	g.ask(t, 200, nil, "PUT", "/l/"+pool.String(), `{"count":2,"name":"test accounts"}`)
 	for _, text := range []string{"test%20accounts", hash[:8], strings.ToUpper(hash[:20])} {
-		var detail wire.PoolDetail
+		var detail kvslots.PoolDetail
 		g.ask(t, 200, &detail, "GET", "/v1/pools/"+text, "")
 		g.ask(t, 200, nil, "PUT", "/v1/pools/"+text+"/positions/1", `{"out":true}`)
 		g.ask(t, 200, nil, "PUT", "/v1/pools/"+text+"/pause", `{"out":false}`)
 		g.ask(t, 404, nil, "DELETE", "/v1/pools/"+text+"/leases/0?fence=1", "")
-		if detail.Hash != hash {
+		if detail.Hash.String() != hash {
 			t.Errorf("%s is %s", text, detail.Hash)
 		}
 	}
@@ -365,13 +365,13 @@ func TestHostileLabels(t *testing.T) {
 			t.Errorf("%s: %s", path, text)
 		}
 	}
-	var page wire.PoolDetail
+	var page kvslots.PoolDetail
 	g.ask(t, 200, &page, "GET", "/l/"+pool.String()+"/leases", "")
 	want := strings.ReplaceAll(hostile, `\u0026`, "&")
-	if len(page.Leases) != 1 || page.Leases[0].Label != want || page.Name != want || page.PauseReason != want {
+	if len(page.Holders) != 1 || page.Holders[0].Label != want || page.Name != want || page.PauseReason != want {
 		t.Errorf("%+v", page)
 	}
-	g.ask(t, 200, nil, "DELETE", fmt.Sprintf("/l/%s/leases/0?fence=%d", pool, page.Leases[0].Fence), "")
+	g.ask(t, 200, nil, "DELETE", fmt.Sprintf("/l/%s/leases/0?fence=%d", pool, page.Holders[0].Fence), "")
 	for line := range strings.Lines(g.Logs.String()) {
 		var decoded struct{ Label, Message string }
 		if err := json.Unmarshal([]byte(line), &decoded); err != nil {
@@ -486,9 +486,9 @@ func TestHolderAsks(t *testing.T) {
 	g.ask(t, 200, nil, "PUT", "/l/"+pool.String(), `{"count":1}`)
 	lease := g.borrow(t, pool, "me")
 	self := []string{wire.PoolHeader, pool.String(), wire.LeaseHeader, lease.Lease.String()}
-	var mine wire.HolderInfo
+	var mine kvslots.HolderStats
 	g.ask(t, 200, &mine, "GET", "/l/self/leases/self", "", self...)
-	if mine.Label != "me" || mine.Fence != lease.Fence || mine.ExpiresIn <= 0 || mine.ExpiresIn > time.Minute.Seconds() {
+	if mine.Label != "me" || mine.Fence != lease.Fence || mine.ExpiresIn <= 0 || time.Duration(mine.ExpiresIn) > time.Minute {
 		t.Errorf("%+v", mine)
 	}
 }

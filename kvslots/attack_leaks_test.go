@@ -26,7 +26,7 @@ func (a *attack) audit(store *cutStore, p *target, after time.Duration) (held in
 	}
 	for _, h := range d.Holders {
 		ended := a.jobs.ended(h.Label)
-		if h.ExpiresIn > 15*time.Second && !ended.IsZero() && time.Since(ended) > after && h.Age > after {
+		if time.Duration(h.ExpiresIn) > 15*time.Second && !ended.IsZero() && time.Since(ended) > after && time.Duration(h.Age) > after {
 			a.ledger.Fail("leaked: %+v of %s in the pool of %d, whose job ended at %s", h, h.Label, p.count, timeOfDay(ended))
 			a.evict(store, p, h)
 		}

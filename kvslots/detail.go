@@ -11,14 +11,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// PoolDetail is a pool, who holds its slots, and who waits for them.
-type PoolDetail struct {
-	PoolStats
-	Holders     []HolderStats // sorted by position
-	Waiters     []WaiterStats // in the order of the line
-	MoreHolders bool          // whether there are leases after the last of Holders
-}
-
 // DetailPage selects what ReadPool lists: up to MaxHolders leases whose position is at least
 // From, and up to MaxWaiters places in line after the first After; 0 or less lists none. The zero
 // DetailPage is the first page, with up to 100 of each.
@@ -48,7 +40,7 @@ func (s *Store) ReadPool(ctx context.Context, pool PoolRef, page DetailPage) (Po
 	if err != nil {
 		return PoolDetail{}, err
 	}
-	return PoolDetail{poolStats(&a.Detail.PoolStats), holderStats(a.Detail), waiterStats(a.Detail), a.Detail.MoreHolders}, nil
+	return *a.Detail, nil
 }
 
 // Holder returns a lease of Borrow by its id: so its holder can ask whether it still has it,
@@ -56,11 +48,16 @@ func (s *Store) ReadPool(ctx context.Context, pool PoolRef, page DetailPage) (Po
 //
 // The errors are ErrNotHeld, ErrNoPool, ErrUnavailable, ErrClosed and context.Cause(ctx).
 func (s *Store) Holder(ctx context.Context, pool, lease uuid.UUID) (HolderStats, error) {
-	a, err := s.bucket.Do(ctx, peer.ReadLease{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}})
+	return s.holder(ctx, peer.ReadLease{Held: peer.Held{Pool: poolHash(pool), Lease: leaseHash(lease)}})
+}
+
+// holder returns the lease that a request is answered with.
+func (s *Store) holder(ctx context.Context, r peer.Request) (HolderStats, error) {
+	a, err := s.bucket.Do(ctx, r)
 	if err != nil {
 		return HolderStats{}, err
 	}
-	return holderStats(a.Detail)[0], nil
+	return a.Detail.Holders[0], nil
 }
 
 // GrantHolder is Holder for the grant of a session, or of none: see RenewGrant, which has the same errors.
@@ -69,11 +66,7 @@ func (s *Store) GrantHolder(ctx context.Context, session string, r Resource, tok
 	if err != nil {
 		return HolderStats{}, err
 	}
-	a, err := s.bucket.Do(ctx, peer.ReadLease{Held: held})
-	if err != nil {
-		return HolderStats{}, err
-	}
-	return holderStats(a.Detail)[0], nil
+	return s.holder(ctx, peer.ReadLease{Held: held})
 }
 
 // PlaceOf returns the place in line of the Borrow with a request key; or, if it has a lease
@@ -86,9 +79,9 @@ func (s *Store) PlaceOf(ctx context.Context, pool uuid.UUID, requestKey string) 
 	case err != nil:
 		return WaiterStats{}, nil, err
 	case len(a.Detail.Holders) > 0:
-		return WaiterStats{}, &holderStats(a.Detail)[0], nil
+		return WaiterStats{}, &a.Detail.Holders[0], nil
 	}
-	return waiterStats(a.Detail)[0], nil, nil
+	return a.Detail.Waiters[0], nil, nil
 }
 
 // PoolOrder is an order of pools.
@@ -133,11 +126,9 @@ func (s *Store) ReadPools(ctx context.Context, q PoolQuery) (pools []PoolStats, 
 	if err != nil {
 		return nil, "", err
 	}
-	for i := range a.Stats.Pools {
-		pools = append(pools, poolStats(&a.Stats.Pools[i]))
-	}
+	pools = a.Stats.Pools
 	if a.Stats.More {
-		last := order.CursorOf(&a.Stats.Pools[len(pools)-1])
+		last := order.CursorOf(&pools[len(pools)-1])
 		next = strconv.FormatUint(last.Measure, 36) + "-" + last.Pool.String()
 	}
 	return pools, next, nil

@@ -94,7 +94,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 		return Leader{}, err
 	}
 	h := &pool.Holders[0]
-	return Leader{h.Label, h.Fence, time.Now().Add(-h.Age)}, nil
+	return Leader{h.Label, h.Fence, time.Now().Add(-time.Duration(h.Age))}, nil
 }
 
 // Observe returns the present leader, if there is one, and then each change: a new leader, or the zero Leader when

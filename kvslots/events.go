@@ -338,6 +338,13 @@ func eventOf(e *peer.Event) Event {
 	return event
 }
 
+func resourceOf(t entry.Terms) Resource {
+	if t.Lock {
+		return Lock(t.Name)
+	}
+	return Semaphore(t.Name, t.Limit)
+}
+
 // First reports whether this Store, of those that are open on the bucket, is the one that does
 // what only one of them has to do. When one opens or ends, none or two may be the first for some
 // seconds.

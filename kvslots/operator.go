@@ -9,12 +9,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
-// OutOfService says that a position of a pool, or the whole pool, is out of service.
-type OutOfService struct {
-	Position int    // WholePool, or 0 … count−1
-	Reason   string // 0 to MaxLabel printable characters
-}
-
 // WholePool is the position that stands for all of a pool.
 const WholePool = entry.WholePool
 
@@ -96,9 +90,5 @@ func (s *Store) Evict(ctx context.Context, pool PoolRef, position int, fence uin
 	if err != nil {
 		return HolderStats{}, err
 	}
-	a, err := s.bucket.Do(ctx, peer.Evict{Pool: pool.hash, Position: position, Fence: fence, By: o.Operator})
-	if err != nil {
-		return HolderStats{}, err
-	}
-	return holderStats(a.Detail)[0], nil
+	return s.holder(ctx, peer.Evict{Pool: pool.hash, Position: position, Fence: fence, By: o.Operator})
 }

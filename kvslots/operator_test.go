@@ -27,11 +27,11 @@ func TestOperator(t *testing.T) {
 	if err != nil || len(listed) != 1 || next != "" || listed[0].Name != "screens" {
 		t.Fatalf("listed: %+v, %q, %v", listed, next, err)
 	}
-	ref, err := ByHash(listed[0].Hash)
+	ref, err := ByHash(listed[0].Hash.String())
 	if err != nil || ref.Hash() != ByID(pool).Hash() {
 		t.Fatal(ref, err)
 	}
-	if state, err := other.TakeOut(ctx, ref, OutOfService{0, "broken"}); err != nil || state.Available != 1 {
+	if state, err := other.TakeOut(ctx, ref, OutOfService{Position: 0, Reason: "broken"}); err != nil || state.Available != 1 {
 		t.Errorf("%+v, %v", state, err)
 	}
 	if h, err := other.Evict(ctx, ref, 0, lease.Fence()); err != nil || h.Label != "ci@build7:1234 make" {
@@ -54,7 +54,7 @@ func TestOperator(t *testing.T) {
 		t.Errorf("refused: %v", err)
 	}
 	detail, err := other.ReadPool(ctx, ref, DetailPage{})
-	if err != nil || len(detail.Holders) != 1 || len(detail.OutList) != 1 || detail.OutList[0].Reason != "broken" || detail.Available != 0 {
+	if err != nil || len(detail.Holders) != 1 || len(detail.OutOfService) != 1 || detail.OutOfService[0].Reason != "broken" || detail.Available != 0 {
 		t.Errorf("%+v, %v", detail, err)
 	}
 	if state, err := other.PutBack(ctx, ref, 0); err != nil || state.Available != 1 {
@@ -104,7 +104,7 @@ func TestOutOfServiceIsBounded(t *testing.T) {
 	natstest.Must(t, natstest.Err(s.Register(ctx, pool, 1000)))
 	reason := strings.Repeat("<", MaxLabel)
 	for i := range 1000 {
-		_, err := s.TakeOut(ctx, ByID(pool), OutOfService{i, reason})
+		_, err := s.TakeOut(ctx, ByID(pool), OutOfService{Position: i, Reason: reason})
 		if err == nil {
 			continue
 		}
@@ -119,7 +119,7 @@ func TestOutOfServiceIsBounded(t *testing.T) {
 	if _, err := s.PutBack(ctx, ByID(pool), 0); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.TakeOut(ctx, ByID(pool), OutOfService{1, ""}); err != nil {
+	if _, err := s.TakeOut(ctx, ByID(pool), OutOfService{Position: 1, Reason: ""}); err != nil {
 		t.Errorf("a shorter reason: %v", err)
 	}
 }

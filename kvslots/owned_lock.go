@@ -144,8 +144,9 @@ func (s *Store) OwnedStatus(ctx context.Context, name string) (OwnedStatus, erro
 		return OwnedStatus{}, err
 	}
 	now, h := time.Now(), a.Detail.Holders[0]
+	left := time.Duration(h.ExpiresIn)
 	return OwnedStatus{
-		Held: true, Owner: h.Owner, Fence: h.Fence, AcquiredAt: now.Add(-h.Age), ExpiresAt: now.Add(h.EndsIn), ExpiresIn: h.EndsIn,
+		Held: true, Owner: h.OwnerName, Fence: h.Fence, AcquiredAt: now.Add(-time.Duration(h.Age)), ExpiresAt: now.Add(left), ExpiresIn: left,
 	}, nil
 }
 
@@ -164,5 +165,3 @@ func checkOwner(owner string) error {
 }
 
 func ownedHash(name string) entry.Hash { return entry.HashOf(ownedDialect, name) }
-
-func ownerHash(owner string) entry.Hash { return entry.HashOf(entry.OfOwner, owner) }

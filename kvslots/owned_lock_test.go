@@ -41,7 +41,7 @@ func TestOwnedLock(t *testing.T) {
 		t.Errorf("expires %v, by its own peer %v", status.ExpiresAt, lock.ExpiresAt)
 	}
 	stats, err := b.Stats(ctx)
-	if err != nil || len(stats.Names) != 1 || !stats.Names[0].Owned || stats.Names[0].Key != "k" || len(stats.Names[0].Holders) != 1 {
+	if err != nil || len(stats.Names) != 1 || stats.Names[0].Dialect == "" || stats.Names[0].Key != "k" || len(stats.Names[0].Holders) != 1 {
 		t.Fatalf("%+v, %v", stats, err)
 	}
 
@@ -82,7 +82,7 @@ func TestOwnedLocksAreApart(t *testing.T) {
 	natstest.Must(t, natstest.Err(s.Acquire(t.Context(), newSession(t, s, time.Minute), Lock("k"), WithTTL(time.Minute), WithWait(0))))
 	lockOwned(t, s, "k", "ann", time.Minute, 0)
 	stats, err := s.Stats(t.Context())
-	if err != nil || len(stats.Names) != 2 || stats.Names[0].Owned == stats.Names[1].Owned {
+	if err != nil || len(stats.Names) != 2 || stats.Names[0].Dialect == stats.Names[1].Dialect {
 		t.Errorf("%+v, %v", stats, err)
 	}
 }

@@ -59,33 +59,28 @@ func (s *Store) FindPool(ctx context.Context, text string) (PoolRef, error) {
 	case 0:
 		return PoolRef{}, ErrNoPool
 	case 1:
-		return poolStats(&found[0]).Ref(), nil
+		return RefOf(&found[0]), nil
 	default:
 		return PoolRef{}, &RangeError{"hash", "that of one pool, or its name; this is of " + listed(found)}
 	}
 }
 
-// Ref returns what refers to the pool: by its name that of a lock or semaphore of sessions.
-func (p PoolStats) Ref() PoolRef {
-	if p.Resource.Key != "" && !p.Owned {
-		return ByName(p.Resource.Key)
+// RefOf returns what refers to a pool that was read: by its name that of a lock or semaphore of sessions.
+func RefOf(p *PoolStats) PoolRef {
+	if p.Key != "" && p.Dialect == "" {
+		return ByName(p.Key)
 	}
-	ref, _ := ByHash(p.Hash) // a Store and a Client return only hashes
-	return ref
+	return PoolRef{hash: p.Hash}
 }
 
 // maxListed is how many pools an error lists.
 const maxListed = 10
 
 // listed returns the beginnings of the hashes of pools, and of which kind each is.
-func listed(pools []peer.PoolStats) string {
+func listed(pools []PoolStats) string {
 	var texts []string
 	for i := range pools[:min(len(pools), maxListed)] {
-		kind := "pool"
-		if t := pools[i].Terms; t.Named() {
-			kind = resourceOf(t).Kind.String()
-		}
-		texts = append(texts, pools[i].Pool.String()[:12]+" ("+kind+")")
+		texts = append(texts, pools[i].Hash.String()[:12]+" ("+pools[i].Type+")")
 	}
 	if len(pools) > maxListed {
 		texts = append(texts, "and more")

@@ -7,14 +7,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
-	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // MaxCount is the largest count of a pool.
 const MaxCount = 1000
-
-// State is the state of a pool at one instant.
-type State = reads.State
 
 // Register registers a pool of count slots, or changes the count of a registered
 // pool. A higher count wakes waiting borrowers. A lower one ends no lease; the pool

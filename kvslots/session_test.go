@@ -21,8 +21,8 @@ func inLine(t testing.TB, s *Store, r Resource, n int) {
 	eventually(t, fmt.Sprintf("%d stand in line", n), func() bool { return len(statsOf(t, s, r).Waiters) == n })
 }
 
-// statsOf returns the NameStats of r; zero if no session holds it or waits for it.
-func statsOf(t testing.TB, s *Store, r Resource) NameStats {
+// statsOf returns what is read of r; zero if no session holds it or waits for it.
+func statsOf(t testing.TB, s *Store, r Resource) PoolDetail {
 	t.Helper()
 	stats, err := s.Stats(t.Context())
 	natstest.Must(t, err)
@@ -31,7 +31,7 @@ func statsOf(t testing.TB, s *Store, r Resource) NameStats {
 			return name
 		}
 	}
-	return NameStats{}
+	return PoolDetail{}
 }
 
 func mustHold(t testing.TB, s *Store, session string, r Resource) Grant {

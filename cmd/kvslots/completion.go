@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"regexp"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 func completionCommand() *cobra.Command {
@@ -66,11 +66,8 @@ func completeNames(env settings.Environment, at *settings.Gateway, types ...stri
 		}
 		pools, _, _ := from.pools(ctx, query, defaultListed) // without an answer there is nothing to offer
 		for i := range pools {
-			p := wire.NewPoolInfo(&pools[i])
-			offered := p.Key
-			if offered == "" {
-				offered = p.Hash
-			}
+			p := &pools[i]
+			offered := cmp.Or(p.Key, p.Hash.String())
 			if slices.Contains(types, p.Type) && strings.HasPrefix(offered, typed) {
 				found = append(found, cobra.CompletionWithDesc(offered, strings.TrimSpace(p.Type+" "+legible(p.Name))))
 			}

@@ -38,8 +38,8 @@ func evictCommand(env settings.Environment) *cobra.Command {
 			if errors.Is(err, kvslots.ErrOtherHolder) || errors.Is(err, kvslots.ErrNotHeld) {
 				err = t.otherHolder(ctx, position)
 			}
-			return t.answer(err, wire.Evicted{Evicted: wire.NewHolderInfo(evicted)},
-				"ended the lease of "+leaseText(&evicted)+"; the holder may run on for "+runsOn(evicted.ExpiresIn))
+			return t.answer(err, wire.Evicted{Evicted: evicted},
+				"ended the lease of "+leaseText(&evicted)+"; the holder may run on for "+runsOn(time.Duration(evicted.ExpiresIn)))
 		})
 }
 
@@ -66,7 +66,7 @@ func runsOn(left time.Duration) string {
 }
 
 func leaseText(h *kvslots.HolderStats) string {
-	text := fmt.Sprintf("position %d, fence %d, held for %s", h.Position, h.Fence, age(h.Age))
+	text := fmt.Sprintf("position %d, fence %d, held for %s", h.Position, h.Fence, age(time.Duration(h.Age)))
 	if h.Label != "" {
 		text += " by " + legible(h.Label)
 	}

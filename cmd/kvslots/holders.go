@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 func holdersCommand(env settings.Environment) *cobra.Command {
@@ -27,30 +27,29 @@ func holdersCommand(env settings.Environment) *cobra.Command {
 			if err != nil {
 				return t.answer(err, nil, "")
 			}
-			body := wire.NewPoolDetail(&detail, kvslots.DetailPage{MaxHolders: 1})
-			return t.reportPart(body, poolHead(&detail)+"\n"+table(holderRows(&detail)), detail.MoreHolders)
+			return t.reportPart(detail, poolHead(&detail)+"\n"+table(holderRows(&detail)), detail.NextFrom > 0)
 		})
 }
 
 func (l *lender) holders(ctx context.Context, pool kvslots.PoolRef, limit int) (all kvslots.PoolDetail, err error) {
+	all.Holders = []kvslots.HolderStats{}
 	for page := (kvslots.DetailPage{}); ; {
 		listed := all.Holders
 		page.MaxHolders = pageSize(limit, len(listed))
 		all, err = l.read(ctx, pool, page)
 		read := len(all.Holders)
 		all.Holders = append(listed, all.Holders...)
-		if err != nil || !all.MoreHolders || read == 0 || limit > 0 && len(all.Holders) >= limit {
+		if err != nil || all.NextFrom == 0 || read == 0 || limit > 0 && len(all.Holders) >= limit {
 			return all, err
 		}
-		page.From = all.Holders[len(all.Holders)-1].Position + 1
+		page.From = all.NextFrom
 	}
 }
 
 func poolHead(d *kvslots.PoolDetail) string {
-	p := wire.NewPoolInfo(&d.PoolStats)
-	head := strings.TrimSpace(p.Type+" "+p.Hash+" "+legible(p.Key+p.Name)) + "\n" + poolAnswer{State: d.State}.String()
-	if p.Paused {
-		head += "\n" + withReason("paused", p.PauseReason)
+	head := strings.TrimSpace(legible(d.Type)+" "+d.Hash.String()+" "+legible(d.Key+d.Name)) + "\n" + poolAnswer{State: d.State}.String()
+	if d.Paused {
+		head += "\n" + withReason("paused", d.PauseReason)
 	}
 	return head
 }
@@ -60,14 +59,12 @@ func poolHead(d *kvslots.PoolDetail) string {
 func holderRows(d *kvslots.PoolDetail) [][]string {
 	rows := [][]string{{"POSITION", "FENCE", "HELD FOR", "ENDS IN", "LABEL"}}
 	out := map[int]string{}
-	for _, o := range d.OutList {
-		if o.Position != kvslots.WholePool {
-			out[o.Position] = withReason("out of service", o.Reason)
-		}
+	for _, o := range d.OutOfService {
+		out[o.Position] = withReason("out of service", o.Reason)
 	}
 	last := -1
 	free := func(until int) { // adds the positions out of service that no one holds
-		for _, o := range d.OutList {
+		for _, o := range d.OutOfService {
 			if o.Position > last && o.Position < until {
 				rows = append(rows, []string{strconv.Itoa(o.Position), "-", "-", "-", out[o.Position]})
 			}
@@ -78,9 +75,9 @@ func holderRows(d *kvslots.PoolDetail) [][]string {
 		free(h.Position)
 		label := []string{legible(h.Label), out[h.Position]}
 		label = slices.DeleteFunc(label, func(text string) bool { return text == "" })
-		rows = append(rows, []string{strconv.Itoa(h.Position), fmt.Sprint(h.Fence), age(h.Age), age(h.ExpiresIn), strings.Join(label, "; ")})
+		rows = append(rows, []string{strconv.Itoa(h.Position), fmt.Sprint(h.Fence), age(time.Duration(h.Age)), age(time.Duration(h.ExpiresIn)), strings.Join(label, "; ")})
 	}
-	if !d.MoreHolders {
+	if d.NextFrom == 0 {
 		free(kvslots.MaxSemaphoreLimit + 1)
 	}
 	return rows

@@ -42,7 +42,7 @@ var direction = []struct {
 	{"gateway/metrics", []string{"gateway/internal/ops", "kvslots"}},
 	{"gateway/internal/jsonhttp", []string{"gateway/internal/ops", "kvslots/wire"}},
 	{"gateway/natsapi/internal/delivery", []string{"kvslots/wire", "kvslots/subjects"}},
-	{"gateway", []string{"kvslots/clock", "gateway/internal/...", "gateway/metrics", "gateway/natsapi/internal/...", "kvslots", "kvslots/clientnet", "kvslots/subjects", "kvslots/wire"}},
+	{"gateway", []string{"kvslots/clock", "gateway/internal/...", "gateway/metrics", "gateway/natsapi/internal/...", "kvslots", "kvslots/clientnet", "kvslots/reads", "kvslots/subjects", "kvslots/wire"}},
 	{"natsembed/listener", []string{"kvslots/clientnet"}},
 	{"natsembed/internal/flush", nil},
 	{"natsembed", []string{"natsembed/internal/...", "natsembed/listener", "kvslots/clientnet", "kvslots/subjects"}},

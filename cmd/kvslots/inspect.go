@@ -28,7 +28,7 @@ func inspectCommand(env settings.Environment) *cobra.Command {
 type inspection wire.Inspection
 
 func (i inspection) String() string {
-	lines := []string{poolAnswer(i.Pool).String(), "hash " + i.Hash}
+	lines := []string{poolAnswer(i.Pool).String(), "hash " + i.Hash.String()}
 	if i.Name != "" {
 		lines = append(lines, "name "+legible(i.Name))
 	}

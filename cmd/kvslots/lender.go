@@ -58,7 +58,7 @@ func (l *lender) print(err error) {
 // inspect returns the answer to an inspection, with the pool's title and what is out of service.
 func (l *lender) inspect(ctx context.Context, pool uuid.UUID) (inspection, error) {
 	detail, err := l.read(ctx, kvslots.ByID(pool), kvslots.DetailPage{MaxHolders: -1})
-	return inspection(wire.NewInspection(pool, &detail.PoolStats)), err
+	return inspection(wire.NewInspection(pool, &detail)), err
 }
 
 func (l *lender) read(ctx context.Context, pool kvslots.PoolRef, page kvslots.DetailPage) (kvslots.PoolDetail, error) {

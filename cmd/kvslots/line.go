@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 func lineCommand(env settings.Environment) *cobra.Command {
@@ -23,31 +23,29 @@ func lineCommand(env settings.Environment) *cobra.Command {
 			if err != nil {
 				return t.answer(err, nil, "")
 			}
-			body := wire.NewPoolDetail(&detail, kvslots.DetailPage{MaxWaiters: 1})
-			return t.reportPart(body, poolHead(&detail)+"\n"+table(waiterRows(&detail)), body.NextAfter > 0)
+			return t.reportPart(detail, poolHead(&detail)+"\n"+table(waiterRows(&detail)), detail.NextAfter > 0)
 		})
 }
 
 func (l *lender) line(ctx context.Context, pool kvslots.PoolRef, limit int) (all kvslots.PoolDetail, err error) {
+	all.Waiters = []kvslots.WaiterStats{}
 	for page := (kvslots.DetailPage{}); ; {
 		listed := all.Waiters
 		page.MaxWaiters = pageSize(limit, len(listed))
 		all, err = l.read(ctx, pool, page)
 		read := len(all.Waiters)
 		all.Waiters = append(listed, all.Waiters...)
-		if err != nil || read == 0 || limit > 0 && len(all.Waiters) >= limit {
+		if err != nil || all.NextAfter == 0 || read == 0 || limit > 0 && len(all.Waiters) >= limit {
 			return all, err
 		}
-		if page.After = all.Waiters[len(all.Waiters)-1].Place; page.After >= all.Waiting {
-			return all, nil
-		}
+		page.After = all.NextAfter
 	}
 }
 
 func waiterRows(d *kvslots.PoolDetail) [][]string {
 	rows := [][]string{{"PLACE", "WAITED", "LABEL"}}
 	for _, w := range d.Waiters {
-		rows = append(rows, []string{strconv.Itoa(w.Place), age(w.Waited), legible(w.Label)})
+		rows = append(rows, []string{strconv.Itoa(w.Place), age(time.Duration(w.Waited)), legible(w.Label)})
 	}
 	return rows
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -112,23 +113,23 @@ func pageSize(limit, listed int) int {
 func poolRows(pools []kvslots.PoolStats, shorten bool) [][]string {
 	rows := [][]string{{"NAME", "STATE", "IN USE", "WAITING", "OLDEST WAIT", "EXPIRED", "TYPE", "HASH"}}
 	for i := range pools {
-		p := wire.NewPoolInfo(&pools[i])
+		p := &pools[i]
 		oldest := "-"
 		if p.Waiting > 0 {
-			oldest = age(pools[i].OldestWait)
+			oldest = age(time.Duration(p.OldestWait))
 		}
-		name := nameOf(&p)
+		name := nameOf(p)
 		if shorten {
 			name = shortened(name)
 		}
 		rows = append(rows, []string{
-			name, stateOf(&p), fmt.Sprintf("%d/%d", p.InUse, p.Count), strconv.Itoa(p.Waiting), oldest, strconv.Itoa(p.Expired), p.Type, p.Hash[:8],
+			name, stateOf(p), fmt.Sprintf("%d/%d", p.InUse, p.Count), strconv.Itoa(p.Waiting), oldest, strconv.Itoa(p.Expired), legible(p.Type), p.Hash.String()[:8],
 		})
 	}
 	return rows
 }
 
-func stateOf(p *wire.PoolInfo) string {
+func stateOf(p *kvslots.PoolStats) string {
 	switch {
 	case p.Paused:
 		return "paused"
@@ -139,7 +140,7 @@ func stateOf(p *wire.PoolInfo) string {
 }
 
 // nameOf returns the key of a lock or a semaphore, or the public name of a pool.
-func nameOf(p *wire.PoolInfo) string { return cmp.Or(legible(p.Key+p.Name), "-") }
+func nameOf(p *kvslots.PoolStats) string { return cmp.Or(legible(p.Key+p.Name), "-") }
 
 // maxNameShown is how many characters of a name the table has in a terminal.
 const maxNameShown = 32

@@ -69,18 +69,18 @@ func TestOperatorCommands(t *testing.T) {
 		wantCall(t, 0, head+`PLACE  WAITED  LABEL\n1 +\d+s +\S+@\S+:\d+ sh\n`, "", asked(transport, "line", hash)...)
 
 		var list wire.PoolList
-		var detail wire.PoolDetail
+		var detail kvslots.PoolDetail
 		parse(t, wantCall(t, 0, ".*\n", "", asked(transport, "ls", "--json")...), &list)
-		if len(list.Pools) != 1 || list.Pools[0].Hash != hash || list.Pools[0].Name != "screen <3>" || list.Pools[0].OldestWait <= 0 {
+		if len(list.Pools) != 1 || list.Pools[0].Hash.String() != hash || list.Pools[0].Name != "screen <3>" || list.Pools[0].OldestWait <= 0 {
 			t.Errorf("%+v", list)
 		}
 		parse(t, wantCall(t, 0, ".*\n", "", asked(transport, "holders", hash, "--json")...), &detail)
-		if len(detail.Leases) != 1 || detail.Leases[0].Label != "ci@b7 <img onerror>" || detail.Line != nil {
+		if len(detail.Holders) != 1 || detail.Holders[0].Label != "ci@b7 <img onerror>" || detail.Waiters != nil {
 			t.Errorf("%+v", detail)
 		}
-		detail = wire.PoolDetail{}
+		detail = kvslots.PoolDetail{}
 		parse(t, wantCall(t, 0, ".*\n", "", asked(transport, "line", hash, "--json")...), &detail)
-		if len(detail.Line) != 1 || detail.Line[0].Place != 1 || detail.Leases != nil {
+		if len(detail.Waiters) != 1 || detail.Waiters[0].Place != 1 || detail.Holders != nil {
 			t.Errorf("%+v", detail)
 		}
 		wantCall(t, 75, "", "kvslots: no resource available: taken by ci@b7 <img onerror>, for \\d+s; place 2 in the line\n", asked(transport, "borrow", pool)...)
@@ -140,9 +140,9 @@ func TestEvictCommand(t *testing.T) {
 		wantCall(t, 0, "count 2, .*\n", "", asked(transport, "register", pool, "--count", "2")...)
 		hash := kvslots.ByID(uuid.MustParse(pool)).Hash()
 		release := hold(t, transport, "run", pool, "--ttl", "6s", "--label", "hangs")
-		var detail wire.PoolDetail
+		var detail kvslots.PoolDetail
 		parse(t, wantCall(t, 0, ".*\n", "", asked(transport, "holders", hash, "--json")...), &detail)
-		fence := fmt.Sprint(detail.Leases[0].Fence)
+		fence := fmt.Sprint(detail.Holders[0].Fence)
 		evict := func(position, fence string, more ...string) []string {
 			return append(asked(transport, "evict", hash, "--position", position, "--fence", fence), more...)
 		}

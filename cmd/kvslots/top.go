@@ -101,18 +101,14 @@ func (m *top) begin(ctx context.Context) tea.Cmd {
 	number, query, open, reader := m.number, m.query, m.open, m.reader
 	return func() tea.Msg {
 		result := topRead{number: number}
-		if open == "" {
+		if open.IsZero() {
 			var next string
 			result.pools, next, result.err = reader.pools(ctx, query, maxShown)
 			result.more = next != ""
 			return result
 		}
-		pool, err := kvslots.ByHash(open)
-		if err == nil {
-			var detail kvslots.PoolDetail
-			detail, err = reader.read(ctx, pool, kvslots.DetailPage{MaxHolders: maxShown, MaxWaiters: maxShown})
-			result.detail = &detail
-		}
+		detail, err := reader.read(ctx, kvslots.RefOf(&kvslots.PoolStats{Hash: open}), kvslots.DetailPage{MaxHolders: maxShown, MaxWaiters: maxShown})
+		result.detail = &detail
 		if errors.Is(err, kvslots.ErrNoPool) {
 			result.detail, err = nil, nil
 		}
@@ -127,7 +123,7 @@ const shownAfter = 100 * time.Millisecond
 // later returns the command that waits until the next reading is due: for long if changes are told,
 // and no time that is shown grows.
 func (m *top) later() tea.Cmd {
-	if m.told && m.open == "" && !slices.ContainsFunc(m.pools, func(p kvslots.PoolStats) bool { return p.Waiting > 0 }) {
+	if m.told && m.open.IsZero() && !slices.ContainsFunc(m.pools, func(p kvslots.PoolStats) bool { return p.Waiting > 0 }) {
 		return m.dueAfter(max(m.every, watchAgain))
 	}
 	return m.dueAfter(m.every)

@@ -11,6 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/reads"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -31,8 +32,8 @@ type top struct {
 	typing  bool // the user types query.Match
 	pools   []kvslots.PoolStats
 	more    bool
-	chosen  string              // hash of the chosen row; "" or one that is gone: the first
-	open    string              // hash of the open row; "": the list is shown
+	chosen  reads.Hash          // of the chosen row; zero or one that is gone: the first
+	open    reads.Hash          // of the open row; zero: the list is shown
 	detail  *kvslots.PoolDetail // nil if nothing is known of it
 	reading bool                // the open row was not read yet
 	scroll  int                 // the first line of the table that is shown
@@ -79,7 +80,7 @@ func (m *top) take(r topRead) {
 	m.busy = false
 	switch m.failure, m.reading = r.err, m.reading && r.err != nil; {
 	case r.err != nil:
-	case m.open != "":
+	case !m.open.IsZero():
 		m.detail = r.detail
 	default:
 		m.pools, m.more = r.pools, r.more
@@ -103,27 +104,27 @@ func (m *top) pressed(key string) tea.Cmd {
 	case "end", "G":
 		m.move(maxShown * 2)
 	case "enter", "right":
-		if i := m.row(); m.open == "" && i < len(m.pools) {
+		if i := m.row(); m.open.IsZero() && i < len(m.pools) {
 			m.chosen, m.open, m.detail, m.reading, m.scroll = m.pools[i].Hash, m.pools[i].Hash, nil, true, 0
 			return m.begin(m.ctx)
 		}
 	case "esc", "left", "backspace":
-		if m.open != "" {
-			m.open, m.scroll = "", 0
+		if !m.open.IsZero() {
+			m.open, m.scroll = reads.Hash{}, 0
 			return m.begin(m.ctx)
 		}
 	case "s":
-		if m.open == "" {
+		if m.open.IsZero() {
 			m.query.Order = orders[(slices.Index(orders, m.query.Order)+1)%len(orders)]
 			return m.begin(m.ctx)
 		}
 	case "c":
-		if m.open == "" {
+		if m.open.IsZero() {
 			m.query.Waiting = !m.query.Waiting
 			return m.begin(m.ctx)
 		}
 	case "/":
-		m.typing = m.open == ""
+		m.typing = m.open.IsZero()
 	}
 	return nil
 }
@@ -147,7 +148,7 @@ func (m *top) typed(msg tea.KeyPressMsg) tea.Cmd {
 }
 
 func (m *top) move(by int) {
-	if m.open != "" {
+	if !m.open.IsZero() {
 		m.scroll = max(0, min(m.scroll+by, len(m.opened())-m.lines()))
 		return
 	}
@@ -165,7 +166,7 @@ func (m *top) lines() int { return max(1, m.height-len(m.head())-1) }
 
 func (m *top) View() tea.View {
 	lines, foot := m.head(), "up down: choose   Enter: open   s: order   /: filter   c: contended only   q: end"
-	if m.open != "" {
+	if !m.open.IsZero() {
 		foot = "up down: scroll   Esc: back   q: end"
 		lines = append(lines, window(m.opened(), &m.scroll, m.lines())...)
 	} else {
@@ -194,8 +195,8 @@ func window(lines []string, first *int, n int) []string {
 
 // head returns the lines above the table, with the table's own head in the list.
 func (m *top) head() []string {
-	if m.open != "" {
-		return []string{"kvslots top: who holds " + m.open + ", and who waits"}
+	if !m.open.IsZero() {
+		return []string{"kvslots top: who holds " + m.open.String() + ", and who waits"}
 	}
 	status := fmt.Sprintf("kvslots top: %d pools, locks and semaphores", len(m.pools))
 	if m.more {
@@ -223,12 +224,12 @@ func (m *top) opened() []string {
 		return []string{"nothing is held, waited for or registered"}
 	}
 	text := poolHead(d) + "\n\n" + table(holderRows(d))
-	if d.MoreHolders {
+	if d.NextFrom > 0 {
 		text += "\n…"
 	}
 	if len(d.Waiters) > 0 {
 		text += "\n\n" + table(waiterRows(d))
-		if d.Waiters[len(d.Waiters)-1].Place < d.Waiting {
+		if d.NextAfter > 0 {
 			text += "\n…"
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/logtest"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // topPools is a topReader.
@@ -34,21 +35,27 @@ func (f *topPools) read(_ context.Context, pool kvslots.PoolRef, _ kvslots.Detai
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range f.list {
-		if p.Hash == pool.Hash() {
+		if p.Hash.String() == pool.Hash() {
 			return kvslots.PoolDetail{
-				PoolStats: p,
-				Holders:   []kvslots.HolderStats{{Position: 0, Fence: 7, Age: time.Minute, Label: "ci@b7 \x1b[2J"}},
-				Waiters:   []kvslots.WaiterStats{{Place: 1, Waited: time.Second, Label: "next"}},
+				Pool:    p,
+				Holders: []kvslots.HolderStats{{Position: 0, Fence: 7, Age: reads.Duration(time.Minute), Label: "ci@b7 \x1b[2J"}},
+				Waiters: []kvslots.WaiterStats{{Place: 1, Waited: reads.Duration(time.Second), Label: "next"}},
 			}, f.fail
 		}
 	}
 	return kvslots.PoolDetail{}, kvslots.ErrNoPool
 }
 
+func lockOf(name string) kvslots.PoolStats {
+	p := kvslots.PoolStats{Type: reads.TypeLock, Key: name, State: kvslots.State{Count: 1, InUse: 1}}
+	_ = p.Hash.UnmarshalText([]byte(kvslots.ByName(name).Hash()))
+	return p
+}
+
 func newTop(names ...string) (*top, *topPools) {
 	reader := &topPools{}
 	for _, name := range names {
-		reader.list = append(reader.list, kvslots.PoolStats{Hash: kvslots.ByName(name).Hash(), Resource: kvslots.Lock(name), State: kvslots.State{Count: 1, InUse: 1}})
+		reader.list = append(reader.list, lockOf(name))
 	}
 	m := &top{reader: reader, every: time.Second, ctx: context.Background(), width: 100, height: 8}
 	m.follow = func(ctx context.Context, _ func()) { <-ctx.Done() }
@@ -162,7 +169,7 @@ func TestTopOpensARow(t *testing.T) {
 	press(m, keyEsc)
 	wantShown(t, m, "0 pools")
 	press(m, keyEnter, keyDown) // there is no row
-	if m.open != "" {
+	if !m.open.IsZero() {
 		t.Error("opened nothing")
 	}
 }
@@ -218,7 +225,7 @@ func TestTopProgram(t *testing.T) {
 // A change is read at once, and one that comes during a reading is read after it.
 func TestTopReadsChanges(t *testing.T) {
 	m, reader := newTop("a")
-	reader.list = append(reader.list, kvslots.PoolStats{Hash: kvslots.ByName("b").Hash(), Resource: kvslots.Lock("b")})
+	reader.list = append(reader.list, lockOf("b"))
 	_, due := m.Update(topChanged(true))
 	_, read := m.Update(due())
 	if _, again := m.Update(topChanged(true)); again == nil || !m.busy {

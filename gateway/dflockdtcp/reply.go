@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
+	"github.com/kvslots/kvslots/kvslots/reads"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -70,16 +71,16 @@ type stats struct {
 	Connections    int              `json:"connections"`
 	Locks          []lockStats      `json:"locks"`
 	Semaphores     []semaphoreStats `json:"semaphores"`
-	IdleLocks      []idleStats      `json:"idle_locks"`
-	IdleSemaphores []idleStats      `json:"idle_semaphores"`
+	IdleLocks      []reads.Idle     `json:"idle_locks"`
+	IdleSemaphores []reads.Idle     `json:"idle_semaphores"`
 	Truncated      bool             `json:"truncated,omitempty"` // entries are left out
 }
 
 type lockStats struct {
-	Key            string  `json:"key"`
-	Owner          uint64  `json:"owner_conn_id"`
-	LeaseExpiresIn float64 `json:"lease_expires_in_s"`
-	Waiters        int     `json:"waiters"`
+	Key            string         `json:"key"`
+	Owner          uint64         `json:"owner_conn_id"`
+	LeaseExpiresIn reads.Duration `json:"lease_expires_in_s"`
+	Waiters        int            `json:"waiters"`
 }
 
 type semaphoreStats struct {
@@ -89,25 +90,20 @@ type semaphoreStats struct {
 	Waiters int    `json:"waiters"`
 }
 
-type idleStats struct {
-	Key  string  `json:"key"`
-	Idle float64 `json:"idle_s"`
-}
-
 // encodeStats returns statistics as JSON. Entries that would make it longer than most bytes
 // are left out, the last ones first, and the answer says so.
 func encodeStats(of wire.Stats, most int) []byte {
 	room := most - len(`{"connections":,"locks":[],"semaphores":[],"idle_locks":[],"idle_semaphores":[],"truncated":true}`) - len(strconv.Itoa(of.Connections))
 	s := stats{Connections: of.Connections}
 	locks := slices.DeleteFunc(slices.Clone(of.Locks), func(l wire.LockStats) bool { return l.Dialect != "" }) // Forrst's, which are other names
-	idleLocks := slices.DeleteFunc(slices.Clone(of.IdleLocks), func(l wire.IdleStats) bool { return l.Dialect != "" })
+	idleLocks := slices.DeleteFunc(slices.Clone(of.IdleLocks), func(l reads.Idle) bool { return l.Dialect != "" })
 	s.Locks = fitting(locks, &room, func(l wire.LockStats) lockStats {
 		return lockStats{l.Key, l.Owner, l.LeaseExpiresIn, l.Waiters}
 	})
 	s.Semaphores = fitting(of.Semaphores, &room, func(l wire.SemaphoreStats) semaphoreStats {
 		return semaphoreStats{l.Key, l.Limit, l.Holders, l.Waiters}
 	})
-	idle := func(l wire.IdleStats) idleStats { return idleStats{l.Key, l.Idle} }
+	idle := func(l reads.Idle) reads.Idle { return l }
 	s.IdleLocks = fitting(idleLocks, &room, idle)
 	s.IdleSemaphores = fitting(of.IdleSemaphores, &room, idle)
 	s.Truncated = room < 0

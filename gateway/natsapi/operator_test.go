@@ -64,9 +64,9 @@ func TestOperatorTokens(t *testing.T) {
 			}
 		}
 	}
-	var detail wire.PoolDetail
+	var detail kvslots.PoolDetail
 	_, answer := d.ask(t, "read", fmt.Sprintf(byID, ""))
-	if err := json.Unmarshal([]byte(answer), &detail); err != nil || detail.Out != 1 || detail.OutOfService[0].Reason != "r" || detail.Leases == nil || detail.Line == nil {
+	if err := json.Unmarshal([]byte(answer), &detail); err != nil || detail.Out != 1 || detail.OutOfService[0].Reason != "r" || detail.Holders == nil || detail.Waiters == nil {
 		t.Errorf("%s, %v", answer, err)
 	}
 	if !strings.Contains(d.logs.String(), `"message":"an operator has taken a position out of service","pool_hash":`) {

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,15 +30,11 @@ func (c *Client) FindPool(ctx context.Context, text string) (kvslots.PoolRef, er
 	r := operation{Route: route, path: strings.Replace(route.Path, "{hash}", url.PathEscape(text), 1), query: url.Values{}, fields: map[string]any{"hash": text}}
 	r.ask("leases", 0)
 	r.ask("line", 0)
-	var answer wire.PoolDetail
-	if err := c.ask(ctx, r.request(), &answer); err != nil {
+	detail, err := c.detail(ctx, r.request())
+	if err != nil {
 		return kvslots.PoolRef{}, err
 	}
-	detail := answer.Detail()
-	if detail.Hash == "" {
-		return kvslots.PoolRef{}, ErrNotUnderstood
-	}
-	return detail.Ref(), nil
+	return kvslots.RefOf(&detail.Pool), nil
 }
 
 // ReadPool is like Store.ReadPool, but lists no more than 1,000 leases and 1,000 places; over NATS
@@ -51,19 +48,20 @@ func (c *Client) ReadPool(ctx context.Context, pool kvslots.PoolRef, page kvslot
 	} {
 		r.ask(field, n)
 	}
-	var answer wire.PoolDetail
-	if err := c.ask(ctx, r.request(), &answer); err != nil {
+	return c.detail(ctx, r.request())
+}
+
+func (c *Client) detail(ctx context.Context, r request) (detail kvslots.PoolDetail, err error) {
+	if err := c.ask(ctx, r, &detail); err != nil {
 		return kvslots.PoolDetail{}, err
 	}
-	detail := answer.Detail()
-	if detail.Hash == "" {
+	if detail.Hash.IsZero() {
 		return kvslots.PoolDetail{}, ErrNotUnderstood
 	}
 	return detail, nil
 }
 
-// ReadPools is like Store.ReadPools, but PoolStats.OutList has the pool alone, if it is paused:
-// see ReadPool. Over NATS it lists no more than 100 pools.
+// ReadPools is like Store.ReadPools. Over NATS it lists no more than 100 pools.
 func (c *Client) ReadPools(ctx context.Context, q kvslots.PoolQuery) (pools []kvslots.PoolStats, next string, err error) {
 	if q.Max < 1 || q.Max > kvslots.MaxPoolsRead {
 		return nil, "", &kvslots.RangeError{Field: "max", Range: "between 1 and " + strconv.Itoa(kvslots.MaxPoolsRead)}
@@ -85,20 +83,16 @@ func (c *Client) ReadPools(ctx context.Context, q kvslots.PoolQuery) (pools []kv
 	if err := c.ask(ctx, r.request(), &answer); err != nil {
 		return nil, "", err
 	}
-	for i := range answer.Pools {
-		pools = append(pools, answer.Pools[i].Stats())
-		if pools[i].Hash == "" {
-			return nil, "", ErrNotUnderstood
-		}
+	if slices.ContainsFunc(answer.Pools, func(p kvslots.PoolStats) bool { return p.Hash.IsZero() }) {
+		return nil, "", ErrNotUnderstood
 	}
-	return pools, answer.Next, nil
+	return answer.Pools, answer.Next, nil
 }
 
 // Holder is like Store.Holder.
-func (c *Client) Holder(ctx context.Context, pool, lease uuid.UUID) (kvslots.HolderStats, error) {
-	var answer wire.HolderInfo
-	err := c.ask(ctx, request{Route: wire.ReadHolder, Body: wire.Request{ID: &pool, Lease: &lease}}, &answer)
-	return answer.Stats(), err
+func (c *Client) Holder(ctx context.Context, pool, lease uuid.UUID) (h kvslots.HolderStats, err error) {
+	err = c.ask(ctx, request{Route: wire.ReadHolder, Body: wire.Request{ID: &pool, Lease: &lease}}, &h)
+	return h, err
 }
 
 // PlaceOf is like Store.PlaceOf.
@@ -116,10 +110,9 @@ func (c *Client) PlaceOf(ctx context.Context, pool uuid.UUID, requestKey string)
 	case err != nil:
 		return kvslots.WaiterStats{}, nil, err
 	case answer.Lease != nil:
-		holder := answer.Lease.Stats()
-		return kvslots.WaiterStats{}, &holder, nil
+		return kvslots.WaiterStats{}, answer.Lease, nil
 	case answer.Waiting != nil:
-		return answer.Waiting.Stats(), nil, nil
+		return *answer.Waiting, nil, nil
 	}
 	return kvslots.WaiterStats{}, nil, ErrNotUnderstood
 }
@@ -134,7 +127,7 @@ func (c *Client) Evict(ctx context.Context, pool kvslots.PoolRef, position int, 
 	r.ask("fence", fence)
 	var answer wire.Evicted
 	err := c.ask(ctx, r.request(), &answer)
-	return answer.Evicted.Stats(), err
+	return answer.Evicted, err
 }
 
 // TakeOut is like Store.TakeOut.

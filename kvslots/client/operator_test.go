@@ -27,10 +27,10 @@ func TestOperator(t *testing.T) {
 			t.Errorf("the holder: %+v, %v", h, err)
 		}
 		listed, next, err := c.ReadPools(ctx, kvslots.PoolQuery{Max: 10, Match: "SCREEN", Order: kvslots.ByInUse})
-		if err != nil || len(listed) != 1 || next != "" || listed[0].Name != "screens" || listed[0].InUse != 1 || listed[0].Resource.Key != "" {
+		if err != nil || len(listed) != 1 || next != "" || listed[0].Name != "screens" || listed[0].InUse != 1 || listed[0].Key != "" {
 			t.Fatalf("listed: %+v, %q, %v", listed, next, err)
 		}
-		byHash, err := kvslots.ByHash(listed[0].Hash)
+		byHash, err := kvslots.ByHash(listed[0].Hash.String())
 		if err != nil || byHash.Hash() != kvslots.ByID(pool).Hash() {
 			t.Fatal(byHash, err)
 		}
@@ -40,7 +40,7 @@ func TestOperator(t *testing.T) {
 				t.Errorf("%+v, %v", state, err)
 			}
 			d, err := c.ReadPool(ctx, ref, kvslots.DetailPage{})
-			if err != nil || d.Name != "screens" || len(d.Holders) != 1 || d.Holders[0].Label != label || len(d.OutList) != 1 || d.OutList[0] != out {
+			if err != nil || d.Name != "screens" || len(d.Holders) != 1 || d.Holders[0].Label != label || len(d.OutOfService) != 1 || d.OutOfService[0] != out {
 				t.Errorf("%+v, %v", d, err)
 			}
 			if state, err := c.PutBack(ctx, ref, 1); err != nil || state.Available != 1 {
@@ -50,7 +50,7 @@ func TestOperator(t *testing.T) {
 				t.Errorf("paused: %+v, %v", state, err)
 			}
 			listed, _, err = c.ReadPools(ctx, kvslots.PoolQuery{Max: 1, Match: byHash.Hash()})
-			if err != nil || len(listed) != 1 || len(listed[0].OutList) != 1 || listed[0].OutList[0].Reason != "night" {
+			if err != nil || len(listed) != 1 || !listed[0].Paused || listed[0].PauseReason != "night" {
 				t.Errorf("a paused pool: %+v, %v", listed, err)
 			}
 			if _, err := c.PutBack(ctx, ref, kvslots.WholePool); err != nil {
@@ -142,11 +142,11 @@ func TestOperatorOfNames(t *testing.T) {
 			t.Fatal(acquired, err)
 		}
 		d, err := c.ReadPool(ctx, ref, kvslots.DetailPage{MaxHolders: 1})
-		if err != nil || d.Resource != r || len(d.Holders) != 1 || !d.MoreHolders || d.Holders[0].Label != "of the session" || d.Holders[0].Owner == 0 {
+		if err != nil || d.Key != r.Key || d.Type != r.Kind.String() || len(d.Holders) != 1 || d.NextFrom == 0 || d.Holders[0].Label != "of the session" || d.Holders[0].Owner == 0 {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		d, err = c.ReadPool(ctx, ref, kvslots.DetailPage{From: 1, MaxHolders: 1})
-		if err != nil || len(d.Holders) != 1 || d.MoreHolders || d.Holders[0].Label != "of the call" {
+		if err != nil || len(d.Holders) != 1 || d.NextFrom != 0 || d.Holders[0].Label != "of the call" {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		third, _, err := c.CreateSession(ctx)

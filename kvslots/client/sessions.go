@@ -152,14 +152,13 @@ func (c *Client) RenewGrant(ctx context.Context, session string, r kvslots.Resou
 }
 
 // GrantHolder is like Store.GrantHolder.
-func (c *Client) GrantHolder(ctx context.Context, session string, r kvslots.Resource, token string) (kvslots.HolderStats, error) {
+func (c *Client) GrantHolder(ctx context.Context, session string, r kvslots.Resource, token string) (h kvslots.HolderStats, err error) {
 	if err := r.Check(false); err != nil {
-		return kvslots.HolderStats{}, err
+		return h, err
 	}
-	var answer wire.HolderInfo
 	body := wire.Request{Session: session, Key: r.Key, Token: token}
-	err := c.inSession(ctx, wire.ResourceRoute(r.Kind, subjects.Holder), body, &answer)
-	return answer.Stats(), err
+	err = c.inSession(ctx, wire.ResourceRoute(r.Kind, subjects.Holder), body, &h)
+	return h, err
 }
 
 // grant sends a request for a lock or a semaphore, for which the gateway may wait. The

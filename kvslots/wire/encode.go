@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"sync"
+
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // MaxAnswer bounds the pages that are answered over NATS, in bytes. A message of the embedded server
@@ -60,15 +62,15 @@ func (l *PoolList) Fitting(most int) int {
 }
 
 // Shorten ends the pages of leases and of the line so that the answer has at most so many bytes.
-func (d *PoolDetail) Shorten(most int) {
+func Shorten(d *reads.Detail, most int) {
 	rest := *d
-	rest.Leases, rest.Line, rest.NextFrom, rest.NextAfter = []HolderInfo{}, []WaiterInfo{}, maxPlace, maxPlace
-	_, others := fitting([]PoolDetail{rest}, most)
-	n, bytes := fitting(d.Leases, (most-others)/2)
-	if n < len(d.Leases) {
-		d.Leases, d.NextFrom = d.Leases[:n], d.Leases[n].Position
+	rest.Holders, rest.Waiters, rest.NextFrom, rest.NextAfter = []reads.Holder{}, []reads.Waiter{}, maxPlace, maxPlace
+	_, others := fitting([]reads.Detail{rest}, most)
+	n, bytes := fitting(d.Holders, (most-others)/2)
+	if n < len(d.Holders) {
+		d.Holders, d.NextFrom = d.Holders[:n], d.Holders[n].Position
 	}
-	if n, _ = fitting(d.Line, most-others-bytes); n < len(d.Line) {
-		d.Line, d.NextAfter = d.Line[:n], d.Line[n-1].Place
+	if n, _ = fitting(d.Waiters, most-others-bytes); n < len(d.Waiters) {
+		d.Waiters, d.NextAfter = d.Waiters[:n], d.Waiters[n-1].Place
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // The paths of streams of events: of all pools, and of one, whose id is PoolInHeader or in the
@@ -33,19 +34,19 @@ var (
 
 // Event is an event in a stream of events, and over NATS.
 type Event struct {
-	ID       uint64   `json:"id"`
-	Type     string   `json:"type"`
-	At       string   `json:"at"`             // in UTC, with milliseconds
-	Hash     string   `json:"hash,omitempty"` // of the pool
-	Kind     string   `json:"kind,omitempty"` // EventOfPool, EventOfLock or EventOfSemaphore
-	Name     string   `json:"name,omitempty"` // of a registered pool
-	Key      string   `json:"key,omitempty"`  // of a lock or a semaphore
-	Position *int     `json:"position,omitempty"`
-	Fence    uint64   `json:"fence,omitempty"`
-	Label    *string  `json:"label,omitempty"`
-	By       string   `json:"by,omitempty"` // the operator
-	Waited   *float64 `json:"waited_s,omitempty"`
-	Held     *float64 `json:"held_s,omitempty"`
+	ID       uint64          `json:"id"`
+	Type     string          `json:"type"`
+	At       string          `json:"at"`             // in UTC, with milliseconds
+	Hash     string          `json:"hash,omitempty"` // of the pool
+	Kind     string          `json:"kind,omitempty"` // EventOfPool, EventOfLock or EventOfSemaphore
+	Name     string          `json:"name,omitempty"` // of a registered pool
+	Key      string          `json:"key,omitempty"`  // of a lock or a semaphore
+	Position *int            `json:"position,omitempty"`
+	Fence    uint64          `json:"fence,omitempty"`
+	Label    *string         `json:"label,omitempty"`
+	By       string          `json:"by,omitempty"` // the operator
+	Waited   *reads.Duration `json:"waited_s,omitempty"`
+	Held     *reads.Duration `json:"held_s,omitempty"`
 }
 
 const (
@@ -71,7 +72,7 @@ func NewEvent(e *kvslots.Event) Event {
 	if e.Fence != 0 {
 		w.Position = &e.Position
 	}
-	took := inSeconds(e.Took)
+	took := reads.Duration(e.Took)
 	switch e.Type {
 	case kvslots.EventGranted, kvslots.EventLeft:
 		w.Label, w.Waited = &e.Label, &took
@@ -91,7 +92,8 @@ func NewEvent(e *kvslots.Event) Event {
 // know, and for one that is malformed.
 func (w *Event) Event() (e kvslots.Event, ok bool) {
 	at, err := time.Parse(eventTime, w.At)
-	if err != nil || w.Hash != hashOrNone(w.Hash) || !slices.Contains(kvslots.EventTypes, kvslots.EventType(w.Type)) {
+	_, badHash := kvslots.ByHash(w.Hash)
+	if err != nil || w.Hash != "" && badHash != nil || !slices.Contains(kvslots.EventTypes, kvslots.EventType(w.Type)) {
 		return e, false
 	}
 	e = kvslots.Event{Type: kvslots.EventType(w.Type), ID: w.ID, Time: at, Hash: w.Hash, Name: w.Name, Fence: w.Fence, By: w.By}
@@ -107,9 +109,9 @@ func (w *Event) Event() (e kvslots.Event, ok bool) {
 	if w.Label != nil {
 		e.Label = *w.Label
 	}
-	for _, took := range []*float64{w.Waited, w.Held} {
+	for _, took := range []*reads.Duration{w.Waited, w.Held} {
 		if took != nil {
-			e.Took = time.Duration(*took * float64(time.Second))
+			e.Took = time.Duration(*took)
 		}
 	}
 	return e, true

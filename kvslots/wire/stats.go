@@ -1,9 +1,6 @@
 package wire
 
 import (
-	"math"
-	"time"
-
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/reads"
 )
@@ -21,8 +18,8 @@ type Stats struct {
 	Connections    int              `json:"connections"`
 	Locks          []LockStats      `json:"locks"`
 	Semaphores     []SemaphoreStats `json:"semaphores"`
-	IdleLocks      []IdleStats      `json:"idle_locks"`
-	IdleSemaphores []IdleStats      `json:"idle_semaphores"`
+	IdleLocks      []reads.Idle     `json:"idle_locks"`
+	IdleSemaphores []reads.Idle     `json:"idle_semaphores"`
 	Pools          []PoolStats      `json:"pools"`
 	PoolsAfter     string           `json:"pools_after,omitempty"` // where the next page begins
 }
@@ -32,10 +29,10 @@ type LockStats struct {
 	Key            string         `json:"key"`
 	Dialect        string         `json:"dialect,omitempty"`
 	Owner          uint64         `json:"owner_conn_id"`
-	LeaseExpiresIn float64        `json:"lease_expires_in_s"`
+	LeaseExpiresIn reads.Duration `json:"lease_expires_in_s"`
 	Waiters        int            `json:"waiters"`
 	Fence          uint64         `json:"fence"`
-	Age            float64        `json:"age_s"`
+	Age            reads.Duration `json:"age_s"`
 	Queue          []WaitingStats `json:"queue"`
 }
 
@@ -51,32 +48,25 @@ type SemaphoreStats struct {
 
 // HeldStats is one held slot of a semaphore.
 type HeldStats struct {
-	Position       int     `json:"position"`
-	Owner          uint64  `json:"owner_conn_id"`
-	Fence          uint64  `json:"fence"`
-	Age            float64 `json:"age_s"`
-	LeaseExpiresIn float64 `json:"lease_expires_in_s"`
+	Position       int            `json:"position"`
+	Owner          uint64         `json:"owner_conn_id"`
+	Fence          uint64         `json:"fence"`
+	Age            reads.Duration `json:"age_s"`
+	LeaseExpiresIn reads.Duration `json:"lease_expires_in_s"`
 }
 
 // WaitingStats is a waiter in a line. Positions count from 1.
 type WaitingStats struct {
-	Position int     `json:"position"`
-	Waited   float64 `json:"waited_s"`
-	Owner    uint64  `json:"owner_conn_id"`
-}
-
-// IdleStats is a lock or semaphore that was in use within the last minute.
-type IdleStats struct {
-	Key     string  `json:"key"`
-	Dialect string  `json:"dialect,omitempty"`
-	Idle    float64 `json:"idle_s"`
+	Position int            `json:"position"`
+	Waited   reads.Duration `json:"waited_s"`
+	Owner    uint64         `json:"owner_conn_id"`
 }
 
 // PoolStats is a pool. Pool is the hash of the pool's id.
 type PoolStats struct {
-	Pool string `json:"pool"`
+	Pool reads.Hash `json:"pool"`
 	reads.State
-	OldestWait float64 `json:"oldest_wait_s"`
+	OldestWait reads.Duration `json:"oldest_wait_s"`
 }
 
 // NewStats returns the answer for stats. clients is the number of connected clients
@@ -85,35 +75,34 @@ func NewStats(stats kvslots.Stats, clients int) Stats {
 	s := Stats{
 		Connections: stats.Sessions + clients,
 		Locks:       []LockStats{}, Semaphores: []SemaphoreStats{},
-		IdleLocks: []IdleStats{}, IdleSemaphores: []IdleStats{},
+		IdleLocks: []reads.Idle{}, IdleSemaphores: []reads.Idle{},
 		Pools: []PoolStats{},
 	}
 	for _, name := range stats.Names {
-		if name.Kind == kvslots.KindLock {
-			s.Locks = append(s.Locks, newLockStats(name))
+		if name.Type == reads.TypeLock {
+			s.Locks = append(s.Locks, newLockStats(&name))
 		} else {
-			s.Semaphores = append(s.Semaphores, newSemaphoreStats(name))
+			s.Semaphores = append(s.Semaphores, newSemaphoreStats(&name))
 		}
 	}
 	for _, name := range stats.Idle {
-		idle := IdleStats{Key: name.Key, Dialect: dialect(name.Owned), Idle: inSeconds(name.Idle)}
-		if name.Kind == kvslots.KindLock {
-			s.IdleLocks = append(s.IdleLocks, idle)
+		if name.Type == reads.TypeLock {
+			s.IdleLocks = append(s.IdleLocks, name)
 		} else {
-			s.IdleSemaphores = append(s.IdleSemaphores, idle)
+			s.IdleSemaphores = append(s.IdleSemaphores, name)
 		}
 	}
 	for _, pool := range stats.Pools {
-		s.Pools = append(s.Pools, PoolStats{pool.Hash, pool.State, inSeconds(pool.OldestWait)})
+		s.Pools = append(s.Pools, PoolStats{pool.Hash, pool.State, pool.OldestWait})
 	}
 	if stats.More {
-		s.PoolsAfter = s.Pools[len(s.Pools)-1].Pool
+		s.PoolsAfter = s.Pools[len(s.Pools)-1].Pool.String()
 	}
 	return s
 }
 
-func newLockStats(name kvslots.NameStats) LockStats {
-	lock := LockStats{Key: name.Key, Dialect: dialect(name.Owned), Waiters: len(name.Waiters), Queue: newQueue(name.Waiters)}
+func newLockStats(name *reads.Detail) LockStats {
+	lock := LockStats{Key: name.Key, Dialect: name.Dialect, Waiters: len(name.Waiters), Queue: newQueue(name.Waiters)}
 	if len(name.Holders) > 0 {
 		holder := newHeldStats(name.Holders[0])
 		lock.Owner, lock.Fence, lock.Age, lock.LeaseExpiresIn = holder.Owner, holder.Fence, holder.Age, holder.LeaseExpiresIn
@@ -121,49 +110,29 @@ func newLockStats(name kvslots.NameStats) LockStats {
 	return lock
 }
 
-// dialect marks the locks of Forrst's calls, which may have the same names as locks of
-// sessions.
-func dialect(owned bool) string {
-	if owned {
-		return "forrst"
-	}
-	return ""
-}
-
-func newSemaphoreStats(name kvslots.NameStats) SemaphoreStats {
+func newSemaphoreStats(name *reads.Detail) SemaphoreStats {
 	held := []HeldStats{}
 	for _, holder := range name.Holders[:min(len(name.Holders), maxPlaces)] {
 		held = append(held, newHeldStats(holder))
 	}
 	return SemaphoreStats{
-		Key: name.Key, Limit: name.Limit,
+		Key: name.Key, Limit: name.Count,
 		Holders: len(name.Holders), Waiters: len(name.Waiters),
 		Held: held, Queue: newQueue(name.Waiters),
 	}
 }
 
-func newHeldStats(holder kvslots.HolderStats) HeldStats {
+func newHeldStats(holder reads.Holder) HeldStats {
 	return HeldStats{
 		Position: holder.Position, Owner: holder.Owner, Fence: holder.Fence,
-		Age: inSeconds(holder.Age), LeaseExpiresIn: inSeconds(holder.ExpiresIn),
+		Age: holder.Age, LeaseExpiresIn: holder.ExpiresIn,
 	}
 }
 
-func newQueue(waiters []kvslots.WaiterStats) []WaitingStats {
+func newQueue(waiters []reads.Waiter) []WaitingStats {
 	queue := []WaitingStats{}
 	for i, waiter := range waiters[:min(len(waiters), maxPlaces)] {
-		queue = append(queue, WaitingStats{Position: i + 1, Waited: inSeconds(waiter.Waited), Owner: waiter.Owner})
+		queue = append(queue, WaitingStats{Position: i + 1, Waited: waiter.Waited, Owner: waiter.Owner})
 	}
 	return queue
-}
-
-// inSeconds returns a duration in seconds, rounded to milliseconds, or 0 for a negative one.
-func inSeconds(d time.Duration) float64 { return math.Round(max(0, d.Seconds())*1000) / 1000 }
-
-// ofSeconds is the inverse of inSeconds. A client does not trust that an answer is in range.
-func ofSeconds(s float64) time.Duration {
-	if !(s > 0) {
-		return 0
-	}
-	return time.Duration(math.Round(min(s, maxSeconds) * float64(time.Second)))
 }

@@ -5,23 +5,25 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf16"
 
 	"github.com/kvslots/kvslots/kvslots"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // Taken is a kvslots.TakenError without its place: the value of TakenHeader, as JSON in ASCII.
 type Taken struct {
-	HeldBy  string  `json:"held_by,omitempty"`
-	HeldFor float64 `json:"held_s,omitempty"`
-	Limit   int     `json:"limit,omitempty"` // only of a mismatch; without it a lock is in use
-	Paused  bool    `json:"paused,omitempty"`
-	Reason  string  `json:"pause_reason,omitempty"`
+	HeldBy  string         `json:"held_by,omitempty"`
+	HeldFor reads.Duration `json:"held_s,omitzero"`
+	Limit   int            `json:"limit,omitempty"` // only of a mismatch; without it a lock is in use
+	Paused  bool           `json:"paused,omitempty"`
+	Reason  string         `json:"pause_reason,omitempty"`
 }
 
 // NewTaken returns what an error says.
 func NewTaken(e *kvslots.TakenError) Taken {
-	t := Taken{HeldBy: e.HeldBy, HeldFor: inSeconds(e.HeldFor), Paused: e.Paused, Reason: e.Reason}
+	t := Taken{HeldBy: e.HeldBy, HeldFor: reads.Duration(max(0, e.HeldFor).Round(time.Millisecond)), Paused: e.Paused, Reason: e.Reason}
 	if e.Err == kvslots.ErrLimitMismatch {
 		t.Limit = e.Limit
 	}
@@ -57,6 +59,6 @@ func Explained(err error, header interface{ Get(name string) string }) error {
 		return err
 	}
 	return &kvslots.TakenError{
-		Err: err, Place: int(place), HeldBy: t.HeldBy, HeldFor: ofSeconds(t.HeldFor), Limit: t.Limit, Paused: t.Paused, Reason: t.Reason,
+		Err: err, Place: int(place), HeldBy: t.HeldBy, HeldFor: time.Duration(t.HeldFor), Limit: t.Limit, Paused: t.Paused, Reason: t.Reason,
 	}
 }

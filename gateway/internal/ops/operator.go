@@ -103,20 +103,19 @@ func readPool(ctx context.Context, s *Service, call *Call) error {
 		_, err = read(ctx)
 	}
 	detail, _ := call.Answer.(kvslots.PoolDetail)
-	answer := wire.NewPoolDetail(&detail, o.Page)
-	if err == nil && o.Type != "" && o.Type != answer.Type {
+	if err == nil && o.Type != "" && o.Type != detail.Type {
 		return kvslots.ErrLimitMismatch
 	}
 	if o.Most > 0 {
-		answer.Shorten(o.Most)
+		wire.Shorten(&detail, o.Most)
 	}
-	call.Answer = answer
+	call.Answer = detail
 	return err
 }
 
 func readHolder(ctx context.Context, s *Service, call *Call) error {
 	holder, err := s.Operator.Holder(ctx, call.Pool, call.LeaseID)
-	call.Answer = wire.NewHolderInfo(holder)
+	call.Answer = holder
 	return err
 }
 
@@ -124,9 +123,9 @@ func readPlace(ctx context.Context, s *Service, call *Call) error {
 	waiter, holder, err := s.Operator.PlaceOf(ctx, call.Pool, call.RequestKey)
 	var answer wire.Place
 	if holder != nil {
-		answer.Lease = new(wire.NewHolderInfo(*holder))
+		answer.Lease = holder
 	} else {
-		answer.Waiting = new(wire.NewWaiterInfo(waiter))
+		answer.Waiting = &waiter
 	}
 	call.Answer = answer
 	return err
@@ -138,7 +137,7 @@ func evict(ctx context.Context, s *Service, call *Call) error {
 	if err != nil {
 		return err
 	}
-	call.Answer = wire.Evicted{Evicted: wire.NewHolderInfo(holder)}
+	call.Answer = wire.Evicted{Evicted: holder}
 	call.logVerb(s, "an operator has ended a lease",
 		slog.Int("position", holder.Position), slog.Uint64("fence", holder.Fence), slog.String("label", holder.Label))
 	return nil

@@ -51,7 +51,7 @@ func register(ctx context.Context, s *Service, call *Call) error {
 
 func inspect(ctx context.Context, s *Service, call *Call) error {
 	detail, err := s.Pools.ReadPool(ctx, kvslots.ByID(call.Pool), kvslots.DetailPage{MaxHolders: -1})
-	call.Answer = wire.NewInspection(call.Pool, &detail.PoolStats)
+	call.Answer = wire.NewInspection(call.Pool, &detail)
 	return err
 }
 

@@ -100,7 +100,7 @@ func release(ctx context.Context, s *Service, call *Call) error {
 
 func readGrant(ctx context.Context, s *Service, call *Call) error {
 	holder, err := s.Sessions.GrantHolder(ctx, call.Session, call.Resource(), call.Token)
-	call.Answer = wire.NewHolderInfo(holder)
+	call.Answer = holder
 	return err
 }
 

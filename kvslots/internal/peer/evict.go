@@ -1,6 +1,9 @@
 package peer
 
-import "github.com/kvslots/kvslots/kvslots/internal/entry"
+import (
+	"github.com/kvslots/kvslots/kvslots/internal/entry"
+	"github.com/kvslots/kvslots/kvslots/reads"
+)
 
 // evict ends the lease of a position for an operator, who has seen it with its fence.
 func (p *leases) evict(c *call, r Evict) {
@@ -9,7 +12,7 @@ func (p *leases) evict(c *call, r Evict) {
 		switch s := pool.Slot(r.Position); {
 		case s != nil && s.Live() && s.Fence == r.Fence:
 			h := Held{Pool: r.Pool, Lease: s.Value.Lease, Fence: s.Fence}
-			h.end(p, c, entry.Mark{Cause: entry.Evicted, By: r.By}, &PoolDetail{PoolStats: statsOf(pool, p.now()), Holders: []HolderStats{holderOf(s, p.now())}})
+			h.end(p, c, entry.Mark{Cause: entry.Evicted, By: r.By}, &reads.Detail{Holders: []reads.Holder{holderOf(s, p.now())}})
 		case !current:
 			return false
 		case !pool.Exists():

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 func (p *look) findPools(c *call, r FindPools) {
@@ -12,7 +13,7 @@ func (p *look) findPools(c *call, r FindPools) {
 }
 
 // read takes a time that hardly depends on how many pools there are: it looks at 1 in 256 of them.
-func (r *FindPools) read(v *rules.View, now Instant) *Stats {
+func (r *FindPools) read(v *rules.View, now Instant) *reads.Stats {
 	var found []*rules.Pool
 	add := func(p *rules.Pool) bool {
 		if !slices.Contains(found, p) {
@@ -35,9 +36,9 @@ func (r *FindPools) read(v *rules.View, now Instant) *Stats {
 	}
 	found = found[:min(len(found), r.Max)]
 	slices.SortFunc(found, func(x, y *rules.Pool) int { return bytes.Compare(x.ID[:], y.ID[:]) })
-	stats := &Stats{}
+	stats := &reads.Stats{}
 	for _, p := range found {
-		stats.Pools = append(stats.Pools, statsOf(p, now))
+		stats.Pools = append(stats.Pools, poolOf(p, now))
 	}
 	return stats
 }

@@ -26,7 +26,7 @@ func TestFindPools(t *testing.T) {
 		t.Helper()
 		var got []entry.Hash
 		for _, p := range h.must(r).Stats.Pools {
-			got = append(got, p.Pool)
+			got = append(got, p.Hash)
 		}
 		slices.SortFunc(want, func(x, y entry.Hash) int { return bytes.Compare(x[:], y[:]) })
 		if !slices.Equal(got, want) {

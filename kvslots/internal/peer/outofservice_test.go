@@ -55,8 +55,8 @@ func TestOutOfService(t *testing.T) {
 	if g := h.granted(waiting).Grant; g.Position != 1 {
 		t.Errorf("position %d was lent", g.Position)
 	}
-	if d := h.must(peer.ReadPool{Pool: pool}).Detail; len(d.Out) != 1 || d.Out[0] != (entry.Out{Position: 0, Reason: "broken"}) {
-		t.Errorf("out of service: %+v", d.Out)
+	if d := h.must(peer.ReadPool{Pool: pool}).Detail; d.Out != 1 || d.OutOfService[0] != (reads.OutOfService{Position: 0, Reason: "broken"}) {
+		t.Errorf("out of service: %+v", d.OutOfService)
 	}
 }
 
@@ -88,8 +88,8 @@ func TestSetOutErrors(t *testing.T) {
 		t.Error("what is so already was written again")
 	}
 	h.must(out(pool, 1, "b"))
-	if d := h.must(peer.ReadPool{Pool: pool}).Detail; d.Out[0].Reason != "b" {
-		t.Errorf("out of service: %+v", d.Out)
+	if d := h.must(peer.ReadPool{Pool: pool}).Detail; d.OutOfService[0].Reason != "b" {
+		t.Errorf("out of service: %+v", d.OutOfService)
 	}
 }
 

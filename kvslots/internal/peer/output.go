@@ -42,8 +42,8 @@ type Answer struct {
 	Grant   Grant
 	Queued  bool     // Enqueue: the session has a ticket in the line
 	Refusal *Refusal // with ErrNoSlot and ErrLimitMismatch of what asks for a slot
-	Stats   *Stats
-	Detail  *PoolDetail
+	Stats   *reads.Stats
+	Detail  *reads.Detail
 	Ended   error      // Follow: why what it follows has ended
 	created entry.Hash // CreateSession: the session, of which only the caller will know
 }
@@ -139,56 +139,6 @@ type StreamInfo struct {
 	Last    uint64    // its last sequence
 
 	Replicas int
-}
-
-// Stats describes the whole bucket at one instant.
-type Stats struct {
-	Sessions int          // client sessions that are alive
-	Names    []PoolDetail // the named pools in use
-	Idle     []IdleStats
-	Pools    []PoolStats // by id
-	More     bool        // there are pools after the last one
-}
-
-// PoolDetail describes a pool, and who holds its slots and waits for them.
-type PoolDetail struct {
-	PoolStats
-	Holders     []HolderStats // by position
-	Waiters     []WaiterStats // in the order of the line
-	MoreHolders bool          // there are leases after the last of Holders
-}
-
-type HolderStats struct {
-	Session     entry.Hash // zero for a lock that no session holds
-	Owner       string
-	Position    int
-	Fence       uint64
-	Age, EndsIn time.Duration
-	Label       string // of the lease, or of its session
-}
-
-type WaiterStats struct {
-	Session entry.Hash // zero for a borrow without a session
-	Place   int        // in the line, from 1
-	Waited  time.Duration
-	Label   string // of the borrow, or of its session
-	Away    bool   // no caller waits: the place is kept for a repeat, and not served
-}
-
-type IdleStats struct {
-	Terms entry.Terms
-	Idle  time.Duration
-}
-
-// PoolStats describes a pool, registered or named.
-type PoolStats struct {
-	Pool       entry.Hash
-	Title      string      // of a registered pool
-	Terms      entry.Terms // of a named pool
-	State      reads.State
-	OldestWait time.Duration
-	Expired    int         // leases that have expired within rules.ExpiryMemory
-	Out        []entry.Out // by position
 }
 
 // Event is a change that the view shows, for readers of events. It contains no secret.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // compare orders those of a greater measure first, and those of one measure by their ids.
@@ -15,16 +16,16 @@ func (x Cursor) compare(y Cursor) int {
 }
 
 // CursorOf returns the position of a pool in an order.
-func (o Order) CursorOf(s *PoolStats) Cursor {
+func (o Order) CursorOf(s *reads.Pool) Cursor {
 	switch o {
 	case ByOldestWait:
-		return Cursor{uint64(s.OldestWait), s.Pool}
+		return Cursor{uint64(s.OldestWait), s.Hash}
 	case ByInUse:
-		return Cursor{uint64(s.State.InUse), s.Pool}
+		return Cursor{uint64(s.InUse), s.Hash}
 	case ByExpired:
-		return Cursor{uint64(s.Expired), s.Pool}
+		return Cursor{uint64(s.Expired), s.Hash}
 	}
-	return Cursor{uint64(s.State.Waiting)<<32 | uint64(s.State.InUse), s.Pool}
+	return Cursor{uint64(s.Waiting)<<32 | uint64(s.InUse), s.Hash}
 }
 
 func (p *look) readPools(c *call, r ReadPools) {
@@ -32,14 +33,14 @@ func (p *look) readPools(c *call, r ReadPools) {
 }
 
 // read looks at every pool once, and keeps the first that it is to return.
-func (r *ReadPools) read(v *rules.View, now Instant) *Stats {
-	var first []PoolStats
+func (r *ReadPools) read(v *rules.View, now Instant) *reads.Stats {
+	var first []reads.Pool
 	match, holder := strings.ToLower(r.Match), strings.ToLower(r.Holder)
-	compare := func(x PoolStats, y Cursor) int { return r.Order.CursorOf(&x).compare(y) }
+	compare := func(x reads.Pool, y Cursor) int { return r.Order.CursorOf(&x).compare(y) }
 	for p := range v.EachInUse {
-		x := statsOf(p, now)
+		x := poolOf(p, now)
 		at := r.Order.CursorOf(&x)
-		if r.After != (Cursor{}) && at.compare(r.After) <= 0 || r.Waited && x.State.Waiting == 0 || !matches(&x, match) || !labelled(p, holder) {
+		if r.After != (Cursor{}) && at.compare(r.After) <= 0 || r.Waited && x.Waiting == 0 || !matches(&x, match) || !labelled(p, holder) {
 			continue
 		}
 		if full := len(first) > r.Max; full && at.compare(r.Order.CursorOf(&first[r.Max])) >= 0 {
@@ -50,12 +51,12 @@ func (r *ReadPools) read(v *rules.View, now Instant) *Stats {
 		i, _ := slices.BinarySearchFunc(first, at, compare)
 		first = slices.Insert(first, i, x)
 	}
-	return &Stats{Pools: first[:min(len(first), r.Max)], More: len(first) > r.Max}
+	return &reads.Stats{Pools: first[:min(len(first), r.Max)], More: len(first) > r.Max}
 }
 
-func matches(s *PoolStats, lower string) bool {
-	return lower == "" || strings.Contains(strings.ToLower(s.Title), lower) ||
-		strings.Contains(strings.ToLower(s.Terms.Name), lower) || strings.HasPrefix(s.Pool.String(), lower)
+func matches(s *reads.Pool, lower string) bool {
+	return lower == "" || strings.Contains(strings.ToLower(s.Name), lower) ||
+		strings.Contains(strings.ToLower(s.Key), lower) || strings.HasPrefix(s.Hash.String(), lower)
 }
 
 // labelled reports whether a lease or a ticket of a pool has a text in its label.

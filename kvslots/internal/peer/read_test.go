@@ -33,24 +33,24 @@ func TestReadPool(t *testing.T) {
 		h.pass(time.Second)
 	}
 	d := h.must(peer.ReadPool{Pool: pool, MaxHolders: 9, MaxWaiters: 9}).Detail
-	if d.Title != title || d.State != (reads.State{Count: 2, InUse: 2, Waiting: 3}) || len(d.Holders) != 2 || len(d.Waiters) != 3 || d.MoreHolders {
+	if d.Name != title || d.State != (reads.State{Count: 2, InUse: 2, Waiting: 3}) || len(d.Holders) != 2 || len(d.Waiters) != 3 || d.NextFrom != 0 {
 		t.Fatalf("read: %+v", d)
 	}
 	for i, x := range d.Holders {
-		if x.Label != fmt.Sprint("holder ", i) || x.Position != i || x.Fence == 0 || x.Age < time.Duration(4-i)*time.Second {
+		if x.Label != fmt.Sprint("holder ", i) || x.Position != i || x.Fence == 0 || time.Duration(x.Age) < time.Duration(4-i)*time.Second {
 			t.Errorf("holder %d: %+v", i, x)
 		}
 	}
 	for i, x := range d.Waiters {
-		if x.Label != fmt.Sprint("waiter ", i) || x.Place != i+1 || x.Waited.Round(time.Second) != time.Duration(3-i)*time.Second {
+		if x.Label != fmt.Sprint("waiter ", i) || x.Place != i+1 || time.Duration(x.Waited).Round(time.Second) != time.Duration(3-i)*time.Second {
 			t.Errorf("waiter %d: %+v", i, x)
 		}
 	}
 	d = h.must(peer.ReadPool{Pool: pool, From: 1, MaxHolders: 1, After: 1, MaxWaiters: 1}).Detail
-	if len(d.Holders) != 1 || d.Holders[0].Position != 1 || len(d.Waiters) != 1 || d.Waiters[0].Place != 2 || d.MoreHolders {
+	if len(d.Holders) != 1 || d.Holders[0].Position != 1 || len(d.Waiters) != 1 || d.Waiters[0].Place != 2 || d.NextFrom != 0 {
 		t.Errorf("a page: %+v", d)
 	}
-	if d = h.must(peer.ReadPool{Pool: pool, MaxHolders: 1}).Detail; !d.MoreHolders {
+	if d = h.must(peer.ReadPool{Pool: pool, MaxHolders: 1}).Detail; d.NextFrom != 1 {
 		t.Error("there is another holder")
 	}
 	if d = h.must(peer.ReadPlace{Pool: pool, Request: keyed.Request}).Detail; len(d.Waiters) != 1 || d.Waiters[0].Place != 3 {
@@ -127,8 +127,8 @@ func TestReadPools(t *testing.T) {
 		if len(all.Pools) != 42 || all.More {
 			t.Fatalf("%d pools, more: %v", len(all.Pools), all.More)
 		}
-		if !slices.IsSortedFunc(all.Pools, func(x, y peer.PoolStats) int {
-			return cmp.Or(cmp.Compare(order.CursorOf(&y).Measure, order.CursorOf(&x).Measure), cmp.Compare(x.Pool.String(), y.Pool.String()))
+		if !slices.IsSortedFunc(all.Pools, func(x, y reads.Pool) int {
+			return cmp.Or(cmp.Compare(order.CursorOf(&y).Measure, order.CursorOf(&x).Measure), cmp.Compare(x.Hash.String(), y.Hash.String()))
 		}) {
 			t.Errorf("order %d: %+v", order, all.Pools)
 		}
@@ -136,7 +136,7 @@ func TestReadPools(t *testing.T) {
 		for after, more := (peer.Cursor{}), true; more; {
 			page := h.must(peer.ReadPools{Order: order, Max: 5, After: after}).Stats
 			for i := range page.Pools {
-				paged = append(paged, page.Pools[i].Pool)
+				paged = append(paged, page.Pools[i].Hash)
 				after = order.CursorOf(&page.Pools[i])
 			}
 			more = page.More
@@ -145,12 +145,12 @@ func TestReadPools(t *testing.T) {
 			continue // which grows between two pages
 		}
 		for i, p := range all.Pools {
-			if len(paged) != len(all.Pools) || p.Pool != paged[i] {
+			if len(paged) != len(all.Pools) || p.Hash != paged[i] {
 				t.Fatalf("order %d: the pages differ from the whole list", order)
 			}
 		}
 	}
-	if p := h.must(peer.ReadPools{Order: peer.ByExpired, Max: 1}).Stats.Pools[0]; p.Pool != short || p.Expired != 1 {
+	if p := h.must(peer.ReadPools{Order: peer.ByExpired, Max: 1}).Stats.Pools[0]; p.Hash != short || p.Expired != 1 {
 		t.Errorf("the most expired: %+v", p)
 	}
 	for _, p := range h.must(peer.ReadPools{Max: 1000, Waited: true}).Stats.Pools {
@@ -162,7 +162,7 @@ func TestReadPools(t *testing.T) {
 		t.Errorf("found: %+v", found)
 	}
 	h.pass(2 * time.Hour)
-	if p := h.must(peer.ReadPools{Order: peer.ByExpired, Max: 1}).Stats.Pools[0]; p.Pool == short && p.Expired > 0 {
+	if p := h.must(peer.ReadPools{Order: peer.ByExpired, Max: 1}).Stats.Pools[0]; p.Hash == short && p.Expired > 0 {
 		t.Errorf("an expiry is remembered for more than an hour")
 	}
 }

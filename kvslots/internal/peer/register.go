@@ -65,7 +65,7 @@ func (r Register) write(p *registry, c *call) {
 
 // gone is the answer if the pool was deleted since: as for a pool without leases.
 func (r Register) gone() Answer {
-	return Answer{Detail: &PoolDetail{PoolStats: PoolStats{State: reads.NewState(r.Count, 0, 0, 0)}}}
+	return Answer{Detail: &reads.Detail{Pool: reads.Pool{State: reads.NewState(r.Count, 0, 0, 0)}}}
 }
 
 // answerState answers with what ReadPool reads of a pool without its lists, or with gone if the
@@ -73,7 +73,7 @@ func (r Register) gone() Answer {
 func (p *registry) answerState(c *call, id entry.Hash, gone Answer) {
 	p.whenCertain(c, id, func(pool *rules.Pool) {
 		if pool.Exists() {
-			gone = Answer{Detail: &PoolDetail{PoolStats: statsOf(pool, p.now())}}
+			gone = Answer{Detail: detailOf(pool, p.now())}
 		}
 		c.answer(gone)
 	})

@@ -3,12 +3,13 @@ package peer
 import (
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 // end purges the slot of a lease, and answers with the detail of an eviction. If the purge is
 // written, the slot had not changed, but its pool may have been deleted before, or its session may
 // have ended. The view knows that if it was live when it applied the purge.
-func (h *Held) end(p *leases, c *call, mark entry.Mark, detail *PoolDetail) {
+func (h *Held) end(p *leases, c *call, mark entry.Mark, detail *reads.Detail) {
 	again := func() { h.end(p, c, mark, detail) }
 	h.withLease(p, c, func(s *rules.Slot) {
 		ended := p.leased(s, mark.Cause)

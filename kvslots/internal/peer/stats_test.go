@@ -31,10 +31,10 @@ func TestStatsPages(t *testing.T) {
 		for more := true; more; {
 			page := readStats(read, view, Instant(time.Hour))
 			for _, pool := range page.Pools {
-				if bytes.Compare(pool.Pool[:], read.After[:]) <= 0 {
-					t.Fatalf("%s is listed after %s", pool.Pool, read.After)
+				if bytes.Compare(pool.Hash[:], read.After[:]) <= 0 {
+					t.Fatalf("%s is listed after %s", pool.Hash, read.After)
 				}
-				read.After = pool.Pool
+				read.After = pool.Hash
 			}
 			if seen += len(page.Pools); len(page.Pools) > 100 || page.More != (seen < pools) {
 				t.Fatalf("%d of %d pools, %d on this page, more: %v", seen, pools, len(page.Pools), page.More)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
 func (k *checker) evicted(c *call, r peer.Evict) {
@@ -81,8 +82,10 @@ func (k *checker) poolRead(c *call) {
 		return
 	}
 	d := c.answer.Detail
-	if d.MoreHolders != (d.State.InUse > len(d.Holders)) {
-		k.wrong(c, fmt.Sprintf("it lists %d leases, and says that there are more: %t", len(d.Holders), d.MoreHolders))
+	most := c.request.(peer.ReadPool).MaxHolders
+	all := most > 0 && d.NextFrom == 0
+	if most > 0 && all != (d.InUse <= len(d.Holders)) {
+		k.wrong(c, fmt.Sprintf("it lists %d leases, and says that these are all: %t", len(d.Holders), all))
 	}
 	for i, w := range d.Waiters {
 		if w.Place != i+1 {
@@ -90,10 +93,10 @@ func (k *checker) poolRead(c *call) {
 		}
 	}
 	for _, l := range c.facts.certainLeases {
-		if d.MoreHolders || !l.certainlyLive(c.end) {
+		if !all || !l.certainlyLive(c.end) {
 			continue
 		}
-		if !slices.ContainsFunc(d.Holders, func(h peer.HolderStats) bool {
+		if !slices.ContainsFunc(d.Holders, func(h reads.Holder) bool {
 			return h.Position == l.position && h.Fence == l.fence && (h.Label == l.label || l.label == "")
 		}) {
 			k.wrong(c, fmt.Sprintf("position %d with fence %d was held all the time by %q", l.position, l.fence, l.label))

@@ -153,14 +153,14 @@ func (k *checker) answeredReading(c *call) {
 	}
 	listed := map[entry.Hash]bool{}
 	for _, p := range stats.Pools {
-		listed[p.Pool] = true
-		k.checkState(c, p.Pool, p.State)
+		listed[p.Hash] = true
+		k.checkState(c, p.Hash, p.State)
 	}
 	for i := range stats.Names {
 		n := &stats.Names[i]
-		pool := nameID(n.Terms.Dialect, n.Terms.Name)
+		pool := nameID(n.Dialect, n.Key)
 		listed[pool] = true
-		k.checkState(c, pool, reads.State{Count: n.Terms.Limit, InUse: len(n.Holders), Waiting: len(n.Waiters)})
+		k.checkState(c, pool, reads.State{Count: n.Count, InUse: len(n.Holders), Waiting: len(n.Waiters)})
 		for _, h := range n.Holders {
 			k.checkHolder(c, pool, &h)
 		}
@@ -194,13 +194,13 @@ func (k *checker) checkState(c *call, pool entry.Hash, a reads.State) {
 	}
 }
 
-func (k *checker) checkHolder(c *call, pool entry.Hash, h *peer.HolderStats) {
+func (k *checker) checkHolder(c *call, pool entry.Hash, h *reads.Holder) {
 	claimed, ok := k.s.server.truth.claimOf(pool, h.Position, h.Fence)
 	if !ok {
 		k.wrong(c, fmt.Sprintf("the stream has no claim of position %d with fence %d", h.Position, h.Fence))
 		return
 	}
-	k.checkTimes(c, claimed, h.Fence, h.Age, h.EndsIn)
+	k.checkTimes(c, claimed, h.Fence, time.Duration(h.Age), time.Duration(h.ExpiresIn))
 }
 
 // checkTimes checks the age of a lease that was read, and the rest of its time. Both are

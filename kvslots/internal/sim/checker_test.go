@@ -91,7 +91,7 @@ func (x *checkerTest) ask(r peer.Request) *call {
 
 // readOf returns the answer with a state and no lists.
 func readOf(s reads.State) peer.Answer {
-	return peer.Answer{Detail: &peer.PoolDetail{PoolStats: peer.PoolStats{State: s}, MoreHolders: s.InUse > 0}}
+	return peer.Answer{Detail: &reads.Detail{Pool: reads.Pool{State: s}}}
 }
 
 func (x *checkerTest) sleep(d time.Duration) { x.runUntil(x.now.Add(d)) }

@@ -32,7 +32,7 @@ func TestLockIsHeldForTheGroup(t *testing.T) {
 		},
 	} {
 		end := filepath.Join(t.TempDir(), "end")
-		script := `(trap '' HUP; while [ -d ` + filepath.Dir(end) + ` ] && [ ! -e ` + end + ` ]; do sleep 0.05; done) >/dev/null 2>&1 & echo pid $!; exit 3`
+		script := `trap '' HUP; (while [ -d ` + filepath.Dir(end) + ` ] && [ ! -e ` + end + ` ]; do sleep 0.05; done) >/dev/null 2>&1 & echo pid $!; exit 3`
 		key := strings.ReplaceAll(name, " ", "-")
 		t.Run(name, func(t *testing.T) {
 			process, out := run(t, underName(transport, script, "lock", key)...)

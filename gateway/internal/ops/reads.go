@@ -11,10 +11,10 @@ import (
 )
 
 // Reads serializes the reads of lists and statistics, each of which looks at all pools, the look-ups of pools by a part of
-// their hashes or by name, long pages of what a pool holds, and the metrics, over all transports of a gateway. Clients take turns: each may have one read queued. Callers that wait
-// for the same read share one. After each read Reads pauses for as long as the read took, and for as long
-// as its callers are answered: a read takes as long as many other calls, and the store serves none of
-// them for a part of that time. The zero Reads is ready for use.
+// their hashes or by name, long pages of what a pool holds, and the metrics, over all transports of a gateway. Clients take
+// turns: each may have one read queued. Callers that wait for the same read share one. After each read Reads pauses for as
+// long as the read took, and for as long as its callers are answered: a read takes as long as many other calls, and the
+// store serves none of them for a part of that time. The zero Reads is ready for use.
 type Reads struct {
 	mu     sync.Mutex
 	busy   bool // a read is being performed, or a pause is under way

@@ -15,7 +15,7 @@ import (
 	"github.com/kvslots/kvslots/kvslots/logtest"
 )
 
-// The table of kvslots/DESIGN.md, "What clients can have written": each kind of entry is written
+// The table of kvslots/internal/entry/README.md: each kind of entry is written
 // from one origin until it is refused, and another origin is served.
 func TestWhatClientsCanHaveWritten(t *testing.T) {
 	const share = 10

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -165,14 +164,4 @@ func (l *Lease) Renew(ctx context.Context, ttl time.Duration) error {
 	}
 	l.extend(again.ttl, again.deadline)
 	return nil
-}
-
-func leaseHash(id uuid.UUID) entry.Hash { return hashOf(entry.OfLease, id) }
-
-func poolHash(id uuid.UUID) entry.Hash { return hashOf(entry.OfPool, id) }
-
-// hashOf hashes an id's text, which stays on the stack.
-func hashOf(domain string, id uuid.UUID) entry.Hash {
-	text, _ := id.MarshalText()
-	return entry.HashOf(domain, text)
 }

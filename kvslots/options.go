@@ -2,12 +2,9 @@ package kvslots
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 )
@@ -212,29 +209,4 @@ func isPrintable(text string) bool {
 		}
 	}
 	return true
-}
-
-// requestHash returns the hash of a request key. What the key belongs to is a part of it; the
-// zero hash stands for no key.
-func requestHash(of, key string) entry.Hash {
-	if key == "" {
-		return entry.Hash{}
-	}
-	return entry.HashOf(entry.OfRequest, of+"\x00"+key)
-}
-
-// leaseOfRequest derives the id of a lease from its request key, and a nonce that the bucket
-// holds: so any Store can tell it to a caller that knows the pool's id, and the bucket does not contain it.
-func leaseOfRequest(pool *uuid.UUID, key string, nonce entry.Hash) (id uuid.UUID) {
-	var buffer [128]byte // on the stack; longer keys allocate
-	id = uuid.UUID(entry.HashOf(entry.OfResumed, append(append(append(buffer[:0], pool[:]...), nonce[:]...), key...)))
-	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // the form of a random UUID
-	return id
-}
-
-// nonceOfClaim returns the nonce of claim n of a borrow whose claim 0 has the nonce first.
-func nonceOfClaim(first entry.Hash, n int) entry.Hash {
-	low := first[12:]
-	binary.BigEndian.PutUint32(low, binary.BigEndian.Uint32(low)+uint32(n))
-	return first
 }

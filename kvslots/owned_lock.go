@@ -163,5 +163,3 @@ func checkOwner(owner string) error {
 	}
 	return nil
 }
-
-func ownedHash(name string) entry.Hash { return entry.HashOf(ownedDialect, name) }

@@ -87,4 +87,3 @@ func (r Resource) pool() peer.Resource {
 }
 
 // hash returns the id of r's pool, which a lock and a semaphore of the same name share.
-func (r Resource) hash() entry.Hash { return entry.HashOf(entry.OfName, r.Key) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
 )
 
@@ -237,14 +236,3 @@ func (r Resource) held(session, token string) (peer.Held, error) {
 func (s *Store) newGrant(g peer.Grant, session string) Grant {
 	return Grant{At: s.bucket.Time(g.At), Token: newToken(g.Fence, secretHalf(session, g.Nonce)), Fence: g.Fence, TTL: g.TTL, Queued: g.Queued, Resumed: g.Resumed, sharers: g.Sharers}
 }
-
-// originHash returns the hash of an origin, which is zero for "". There are so few addresses that
-// they could be found from hashes without the bucket's random text, which no backup contains.
-func (s *Store) originHash(origin string) entry.Hash {
-	if origin == "" {
-		return entry.Hash{}
-	}
-	return entry.HashOf(entry.OfOrigin, s.bucket.Random()+" "+origin)
-}
-
-func sessionHash(id string) entry.Hash { return entry.HashOf(entry.OfSession, id) }

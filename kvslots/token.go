@@ -33,9 +33,6 @@ func secretHalf(session string, nonce entry.Hash) string {
 	return hex.EncodeToString(mac.Sum(nil)[:8])
 }
 
-// halfHash returns the hash of a secret half, which the bucket stores as the lease's.
-func halfHash(half string) entry.Hash { return entry.HashOf(entry.OfToken, half) }
-
 func newToken(fence uint64, half string) string { return fmt.Sprintf("%016x", fence) + half }
 
 // parseToken returns the fence of a token, and the hash of its secret half.

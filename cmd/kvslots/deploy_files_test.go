@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -66,27 +65,17 @@ func readDeploy(t *testing.T, name string) string {
 
 // dockerfile is the last stage of the Dockerfile.
 type dockerfile struct {
-	base, user                   string
-	env                          map[string]string
-	entrypoint, cmd, health      []string
-	goVersion, volume, lastStage string
+	env                     map[string]string
+	entrypoint, cmd, health []string
 }
 
 func readDockerfile(t *testing.T) (d dockerfile) {
 	t.Helper()
 	text := strings.ReplaceAll(readDeploy(t, "Dockerfile"), "\\\n", " ")
-	d.goVersion = regexp.MustCompile(`(?m)^ARG GO=(\d+\.\d+)\.\d+-alpine[\d.]+@sha256:[0-9a-f]{64}$`).FindStringSubmatch(text)[1]
-	d.lastStage = text[strings.LastIndex(text, "\nFROM "):]
 	d.env = map[string]string{}
-	for line := range strings.Lines(d.lastStage) {
+	for line := range strings.Lines(text[strings.LastIndex(text, "\nFROM "):]) {
 		instruction, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch instruction {
-		case "FROM":
-			d.base = rest
-		case "USER":
-			d.user = rest
-		case "VOLUME":
-			d.volume = rest
 		case "ENV":
 			for _, pair := range strings.Fields(rest) {
 				name, value, _ := strings.Cut(pair, "=")
@@ -143,13 +132,7 @@ type composeFile struct {
 	Services map[string]struct {
 		Image       string
 		Environment map[string]string
-		Secrets     []string
-		Volumes     []string
-		Build       struct{ Context, Dockerfile string }
-		Configs     []struct{ Source, Target string }
 	}
-	Secrets, Configs map[string]struct{ File string }
-	Volumes          map[string]any
 }
 
 func readCompose(t *testing.T, name string) (file composeFile) {
@@ -166,29 +149,15 @@ var manifestFiles = []string{"kubernetes/deployment.yaml", "kubernetes/statefuls
 type manifest struct {
 	Kind string
 	Spec struct {
-		Template             struct{ Spec podSpec }
-		VolumeClaimTemplates []struct{ Metadata struct{ Name string } } `yaml:"volumeClaimTemplates"`
-	}
-}
-
-type podSpec struct {
-	GracePeriod int `yaml:"terminationGracePeriodSeconds"`
-	Containers  []container
-	Volumes     []struct {
-		Name   string
-		Secret struct{ Items []struct{ Path string } }
+		Template struct {
+			Spec struct{ Containers []container }
+		}
 	}
 }
 
 type container struct {
-	Args           []string
-	Env            []struct{ Name, Value string }
-	LivenessProbe  probe `yaml:"livenessProbe"`
-	ReadinessProbe probe `yaml:"readinessProbe"`
-	VolumeMounts   []struct {
-		Name      string
-		MountPath string `yaml:"mountPath"`
-	} `yaml:"volumeMounts"`
+	Args []string
+	Env  []struct{ Name, Value string }
 }
 
 func (c container) env() map[string]string {
@@ -212,8 +181,4 @@ func readManifests(t *testing.T, name string) (objects []manifest) {
 		}
 		objects = append(objects, o)
 	}
-}
-
-type probe struct {
-	HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
 }

@@ -6,20 +6,16 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/mod/modfile"
 
-	gatewayserver "github.com/kvslots/kvslots/cmd/kvslots/internal/server"
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
@@ -107,100 +103,6 @@ func TestDeployedVariables(t *testing.T) {
 				t.Errorf("%s sets %s, which kvslots does not read", p.name, variable)
 			}
 		}
-	}
-}
-
-func TestDockerfile(t *testing.T) {
-	d := readDockerfile(t)
-	if d.base != "scratch" || d.user == "" || d.user[0] == '0' || d.volume != d.env["KVSLOTS_DATA_DIR"] {
-		t.Errorf("%+v", d)
-	}
-	if !slices.Equal(d.entrypoint, []string{"/kvslots"}) || !slices.Equal(d.health, []string{"/kvslots", "ready"}) ||
-		!strings.Contains(d.lastStage, "/out/kvslots /kvslots\n") {
-		t.Errorf("%+v", d)
-	}
-	module, err := modfile.ParseLax("go.mod", []byte(readDocument(t, "go.mod")), nil)
-	kvslotstest.Must(t, err)
-	if !strings.HasPrefix(module.Go.Version, d.goVersion+".") {
-		t.Errorf("the image is built with Go %s, and go.mod asks for %s", d.goVersion, module.Go.Version)
-	}
-}
-
-func TestUnit(t *testing.T) {
-	unit := readUnit(t)
-	if codes := unit["RestartPreventExitStatus"]; codes != nil {
-		t.Errorf("systemd does not restart the gateway after exit code %q, and Go gives a crash that of wrong settings", codes)
-	}
-	if restart := unit["Restart"]; !slices.Equal(restart, []string{"always"}) {
-		t.Errorf("Restart=%q: systemd counts SIGPIPE as a clean exit", restart)
-	}
-	stop, err := time.ParseDuration(unit["TimeoutStopSec"][0])
-	if d := settings.NewServe(&pflag.FlagSet{}).DrainWait; err != nil || stop < d+3*gatewayserver.CloseTimeout {
-		t.Errorf("a drain of %s does not fit into TimeoutStopSec=%s, %v", d, stop, err)
-	}
-}
-
-func TestComposeFiles(t *testing.T) {
-	for _, name := range composeFiles {
-		file := readCompose(t, name)
-		for service, s := range file.Services {
-			for _, volume := range s.Volumes {
-				volume, _, _ = strings.Cut(volume, ":")
-				if _, ok := file.Volumes[volume]; !ok {
-					t.Errorf("%s of %s mounts %s, which is not there", service, name, volume)
-				}
-			}
-			for _, config := range s.Configs {
-				readDeploy(t, path.Join("compose", file.Configs[config.Source].File))
-			}
-			if token := s.Environment["KVSLOTS_AUTH_TOKEN_FILE"]; token != "" && !slices.Contains(s.Secrets, strings.TrimPrefix(token, "/run/secrets/")) {
-				t.Errorf("%s of %s has no secret for %s", service, name, token)
-			}
-			if b := s.Build; b.Dockerfile != "" {
-				if _, err := os.Stat(filepath.Join("deploy", "compose", b.Context, b.Dockerfile)); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-	}
-}
-
-func TestManifests(t *testing.T) {
-	for _, name := range manifestFiles {
-		for _, o := range readManifests(t, name) {
-			for _, c := range o.Spec.Template.Spec.Containers {
-				checkPod(t, name, o, o.Spec.Template.Spec, c)
-			}
-		}
-	}
-}
-
-func checkPod(t *testing.T, name string, o manifest, pod podSpec, c container) {
-	t.Helper()
-	if c.LivenessProbe.HTTPGet.Path != "/health" || c.ReadinessProbe.HTTPGet.Path != "/ready" {
-		t.Errorf("%s: probes %+v, %+v", name, c.LivenessProbe, c.ReadinessProbe)
-	}
-	mounted := map[string]string{} // paths of volumes
-	for _, mount := range c.VolumeMounts {
-		mounted[mount.Name] = mount.MountPath
-	}
-	var paths []string // that exist in the pod
-	for _, volume := range pod.Volumes {
-		for _, item := range volume.Secret.Items {
-			paths = append(paths, path.Join(mounted[volume.Name], item.Path))
-		}
-	}
-	for _, claim := range o.Spec.VolumeClaimTemplates {
-		paths = append(paths, path.Join(mounted[claim.Metadata.Name], "kvslots"))
-	}
-	for variable, value := range c.env() {
-		if strings.HasPrefix(value, "/") && !slices.Contains(paths, value) {
-			t.Errorf("%s: %s is %s, and there are only %q", name, variable, value, paths)
-		}
-	}
-	wait := loadServe(t, c.Args, c.env()).DrainWait
-	if grace := time.Duration(pod.GracePeriod) * time.Second; grace < wait+3*gatewayserver.CloseTimeout {
-		t.Errorf("%s: a drain of %s does not fit into %s", name, wait, grace)
 	}
 }
 

@@ -26,12 +26,19 @@ func TestOperatorTokens(t *testing.T) {
 		cfg.Sessions, cfg.Turns, cfg.Tokens = store, gateway.NewTurns(), tokens
 	})
 	ctx, pool := t.Context(), uuid.MustParse(poolA)
-	kvslotstest.Must(t, kvslotstest.Err(store.Register(ctx, pool, 1)))
+	kvslotstest.Must(t, kvslotstest.Err(store.Register(ctx, pool, 2, kvslots.WithName("accounts"))))
+	lease, err := store.Borrow(ctx, pool, kvslots.WithFixedTTL(time.Minute), kvslots.WithRequestKey("key"))
+	kvslotstest.Must(t, err)
 	session, _, err := store.CreateSession(ctx)
 	kvslotstest.Must(t, err)
-	kvslotstest.Must(t, kvslotstest.Err(store.Acquire(ctx, session, kvslots.Lock("deploy"), kvslots.WithTTL(time.Minute), kvslots.WithWait(0))))
-	byID, byHash, byKey := `{"id":"`+poolA+`"%s}`, `{"hash":"`+kvslots.ByID(pool).Hash()+`"%s}`, `{"key":"deploy"%s}`
-	const out, evict = `,"out":true,"reason":"r"`, `,"position":0,"fence":1`
+	grant, err := store.Acquire(ctx, session, kvslots.Lock("deploy"), kvslots.WithTTL(time.Minute), kvslots.WithWait(0))
+	kvslotstest.Must(t, err)
+	kvslotstest.Must(t, kvslotstest.Err(store.Acquire(ctx, session, kvslots.Semaphore("build", 2), kvslots.WithTTL(time.Minute), kvslots.WithWait(0))))
+	hash := kvslots.ByID(pool).Hash()
+	byID, byHash, byDigits, byTitle := `{"id":"`+poolA+`"%s}`, `{"hash":"`+hash+`"%s}`, `{"hash":"`+hash[:8]+`"%s}`, `{"hash":"accounts"%s}`
+	byKey, bySemaphore, unused := `{"key":"deploy"%s}`, `{"key":"build"%s}`, `{"key":"unused"%s}`
+	lockHash := `{"hash":"` + kvslots.ByName("deploy").Hash() + `"%s}`
+	const out, in, evict, limit = `,"out":true,"reason":"r"`, `,"out":false`, `,"position":0,"fence":1`, `,"limit":3`
 	for _, c := range []struct {
 		op, body           string
 		none, read, access string // the status without a token, with that of readers, and with the other one
@@ -39,16 +46,33 @@ func TestOperatorTokens(t *testing.T) {
 		{"pools", `{}`, "401", "200", "200"},
 		{"read", fmt.Sprintf(byID, ""), "200", "200", "200"},
 		{"read", fmt.Sprintf(byHash, ""), "401", "200", "200"},
+		{"read", fmt.Sprintf(byDigits, ""), "401", "200", "200"},
+		{"read", fmt.Sprintf(byTitle, ""), "401", "200", "200"},
 		{"read", fmt.Sprintf(byKey, `,"leases":1,"line":0`), "200", "200", "200"},
-		{"evict", fmt.Sprintf(byID, evict), "404", "404", "404"},
-		{"evict", fmt.Sprintf(byHash, evict), "401", "403", "404"},
+		{"read", fmt.Sprintf(bySemaphore, ""), "200", "200", "200"},
+		{"read", fmt.Sprintf(lockHash, ""), "401", "200", "200"},
+		{"read", fmt.Sprintf(unused, ""), "404", "404", "404"},
+		{"evict", fmt.Sprintf(byID, evict), "409", "409", "409"},
+		{"evict", fmt.Sprintf(byHash, evict), "401", "403", "409"},
+		{"evict", fmt.Sprintf(byTitle, evict), "401", "403", "409"},
 		{"evict", fmt.Sprintf(byKey, evict), "401", "403", "409"},
 		{"out", fmt.Sprintf(byID, `,"position":0`+out), "200", "200", "200"},
 		{"out", fmt.Sprintf(byHash, `,"position":0`+out), "401", "403", "200"},
+		{"out", fmt.Sprintf(byTitle, `,"position":0`+out), "401", "403", "200"},
 		{"out", fmt.Sprintf(byKey, `,"position":1`+out), "401", "403", "404"},
 		{"pause", fmt.Sprintf(byID, out), "200", "200", "200"},
-		{"pause", fmt.Sprintf(byHash, `,"out":false`), "401", "403", "200"},
-		{"pause", fmt.Sprintf(byKey, `,"out":false`), "401", "403", "200"},
+		{"pause", fmt.Sprintf(byHash, in), "401", "403", "200"},
+		{"pause", fmt.Sprintf(byTitle, in), "401", "403", "200"},
+		{"pause", fmt.Sprintf(byKey, in), "401", "403", "200"},
+		{"pause", fmt.Sprintf(unused, out), "401", "403", "200"},
+		{"pause", fmt.Sprintf(unused, in), "401", "403", "200"},
+		{"limit", fmt.Sprintf(byID, limit), "409", "409", "409"},
+		{"limit", fmt.Sprintf(byHash, limit), "401", "403", "409"},
+		{"limit", fmt.Sprintf(byKey, limit), "401", "403", "409"},
+		{"limit", fmt.Sprintf(bySemaphore, limit), "401", "403", "200"},
+		{"holder", fmt.Sprintf(byID, `,"lease":"`+lease.ID().String()+`"`), "200", "200", "200"},
+		{"place", fmt.Sprintf(byID, ""), "200", "200", "200"},
+		{"lock.holder", fmt.Sprintf(byKey, `,"session":"`+session+`","token":"`+grant.Token+`"`), "200", "200", "200"},
 		{"read", `{}`, "400", "400", "400"},
 		{"read", `{"id":"` + poolA + `","key":"deploy"}`, "400", "400", "400"},
 		{"read", `{"hash":""}`, "400", "400", "400"},
@@ -58,7 +82,7 @@ func TestOperatorTokens(t *testing.T) {
 		{"evict", fmt.Sprintf(byID, `,"position":"0","fence":1`), "400", "400", "400"},
 	} {
 		for token, want := range map[string]string{"": c.none, "Bearer hunter2": c.read, "Bearer hunter1": c.access} {
-			got, answer := d.ask(t, c.op, c.body, wire.AuthorizationHeader, token)
+			got, answer := d.ask(t, c.op, c.body, wire.AuthorizationHeader, token, wire.RequestKeyHeader, "key")
 			if got != want {
 				t.Errorf("%s %s with %q: %s %s, want %s", c.op, c.body, token, got, answer, want)
 			}

@@ -36,27 +36,22 @@ func TestAccessOfOperators(t *testing.T) {
 	}
 	requests := []request{{"GET", "/v1/pools", "", 200, nil}}
 	for ref, limit := range map[string]int{
-		"/l/" + pool.String(): 0, "/v1/pools/" + hash: 409, "/v1/pools/" + hash[:8]: 409, "/v1/pools/" + url.PathEscape("test accounts"): 409,
-		"/v1/locks/deploy": 0, "/v1/semaphores/build": 200,
+		pool.String(): 409, hash: 409, hash[:8]: 409, url.PathEscape("test accounts"): 409, "deploy": 409, "build": 200,
 	} {
+		ref = "/v1/pools/" + ref
 		requests = append(requests,
 			request{"GET", ref + "/leases", "", 200, nil}, request{"GET", ref + "/line", "", 200, nil},
 			request{"DELETE", ref + "/leases/0?fence=1", "", 409, nil},
 			request{"PUT", ref + "/positions/0", `{"out":false}`, 200, nil}, request{"PUT", ref + "/pause", `{"out":false}`, 200, nil},
+			request{"GET", ref + "?leases=1&line=1", "", 200, nil}, request{"PUT", ref + "/limit", `{"limit":3}`, limit, nil},
 		)
-		if ref != "/l/"+pool.String() {
-			requests = append(requests, request{"GET", ref + "?leases=1&line=1", "", 200, nil})
-		}
-		if limit != 0 {
-			requests = append(requests, request{"PUT", ref + "/limit", `{"limit":3}`, limit, nil})
-		}
 	}
 	requests = append(requests,
-		request{"PUT", "/v1/locks/unused/pause", `{"out":true}`, 200, nil},
-		request{"GET", "/l/self/leases/self", "", 200, []string{wire.PoolHeader, pool.String(), wire.LeaseHeader, lease.Lease.String()}},
-		request{"GET", "/l/self/line/self", "", 200, []string{wire.PoolHeader, pool.String(), wire.RequestKeyHeader, "key"}},
-		request{"GET", "/v1/locks/deploy/leases/self", "", 200, []string{wire.SessionHeader, session.ID, wire.LeaseHeader, lock.Token}},
-		request{"GET", "/v1/semaphores/build/leases/self", "", 200, []string{wire.SessionHeader, session.ID, wire.LeaseHeader, semaphore.Token}},
+		request{"PUT", "/v1/pools/unused/pause", `{"out":true}`, 200, nil},
+		request{"GET", "/v1/pools/self/leases/self", "", 200, []string{wire.PoolHeader, pool.String(), wire.LeaseHeader, lease.Lease.String()}},
+		request{"GET", "/v1/pools/self/line/self", "", 200, []string{wire.PoolHeader, pool.String(), wire.RequestKeyHeader, "key"}},
+		request{"GET", "/v1/pools/deploy/leases/self", "", 200, []string{wire.SessionHeader, session.ID, wire.LeaseHeader, lock.Token}},
+		request{"GET", "/v1/pools/build/leases/self", "", 200, []string{wire.SessionHeader, session.ID, wire.LeaseHeader, semaphore.Token}},
 	)
 	for _, r := range requests {
 		reads := 403

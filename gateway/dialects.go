@@ -69,7 +69,6 @@ type library struct{ service *ops.Service }
 
 func (d library) Mount(r chi.Router) {
 	jsonhttp.Mount(r, d.service, ops.OfPools...)
-	jsonhttp.Mount(r, d.service, ops.OfOperators(wire.BySecret)...)
 }
 
 // DflockdConfig configures NewDflockd.
@@ -105,10 +104,8 @@ type dflockd struct{ service *ops.Service }
 func (d dflockd) Mount(r chi.Router) {
 	jsonhttp.Mount(r, d.service, ops.OfSessions...)
 	jsonhttp.Mount(r, d.service, ops.OfResources...)
-	jsonhttp.Mount(r, d.service, ops.Stats, ops.ListPools)
-	for _, naming := range []wire.Naming{wire.ByHash, wire.ByLock, wire.BySemaphore} {
-		jsonhttp.Mount(r, d.service, ops.OfOperators(naming)...)
-	}
+	jsonhttp.Mount(r, d.service, ops.Stats, ops.ReadLeases, ops.ReadLine)
+	jsonhttp.Mount(r, d.service, ops.OfOperators...)
 }
 
 // Prefix and RenderError make it an ErrorRenderer.

@@ -72,7 +72,7 @@ func TestDoorsToAPool(t *testing.T) {
 	for _, byHash := range []bool{false, true} {
 		pool := uuid.New()
 		g.ask(t, 200, nil, "PUT", "/l/"+pool.String(), `{"count":3,"name":"screens"}`)
-		base := "/l/" + pool.String()
+		base := "/v1/pools/" + pool.String()
 		if byHash {
 			base = "/v1/pools/" + kvslots.ByID(pool).Hash()
 		}
@@ -112,7 +112,7 @@ func TestDoorsToAPool(t *testing.T) {
 			t.Errorf("%+v", page)
 		}
 		var place wire.Place
-		g.ask(t, 200, &place, "GET", "/l/self/line/self", "", wire.PoolHeader, pool.String(), wire.RequestKeyHeader, "key 2")
+		g.ask(t, 200, &place, "GET", "/v1/pools/self/line/self", "", wire.PoolHeader, pool.String(), wire.RequestKeyHeader, "key 2")
 		if place.Waiting == nil || place.Waiting.Place != 3 || place.Lease != nil {
 			t.Errorf("%+v", place)
 		}
@@ -129,7 +129,7 @@ func TestDoorsToAPool(t *testing.T) {
 		if name := g.ask(t, 404, nil, "DELETE", evict, ""); name != "not_held" {
 			t.Error(name)
 		}
-		if name := g.ask(t, 404, nil, "GET", "/l/self/leases/self", "", wire.PoolHeader, pool.String(), wire.LeaseHeader, lease.Lease.String()); name != "not_held" {
+		if name := g.ask(t, 404, nil, "GET", "/v1/pools/self/leases/self", "", wire.PoolHeader, pool.String(), wire.LeaseHeader, lease.Lease.String()); name != "not_held" {
 			t.Error(name)
 		}
 		var shown wire.Inspection
@@ -163,7 +163,7 @@ func TestDoorsToAPool(t *testing.T) {
 	}
 }
 
-// Locks and semaphores are read and ended by name; a key of the other kind is refused.
+// Locks and semaphores are read and ended by name.
 func TestDoorsToNames(t *testing.T) {
 	g := openOperated(t, nil)
 	var session wire.Session
@@ -171,10 +171,11 @@ func TestDoorsToNames(t *testing.T) {
 	in := []string{wire.SessionHeader, session.ID}
 	g.ask(t, 200, nil, "POST", "/v1/locks/deploy", `{"acquire_timeout_s":0}`, in...)
 	g.ask(t, 200, nil, "POST", "/v1/semaphores/build", `{"acquire_timeout_s":0,"limit":2,"label":"of the call"}`, in...)
-	for base, label := range map[string]string{"/v1/locks/deploy": "of the session", "/v1/semaphores/build": "of the call"} {
+	for name, label := range map[string]string{"deploy": "of the session", "build": "of the call"} {
 		var d kvslots.PoolDetail
+		base := "/v1/pools/" + name
 		g.ask(t, 200, &d, "GET", base+"?leases=1&line=1", "")
-		if len(d.Holders) != 1 || d.Holders[0].Label != label || d.Holders[0].Owner == 0 || d.Waiters == nil || "/v1/"+d.Type+"s/"+d.Key != base {
+		if len(d.Holders) != 1 || d.Holders[0].Label != label || d.Holders[0].Owner == 0 || d.Waiters == nil || d.Key != name {
 			t.Errorf("%s: %+v", base, d)
 		}
 		g.ask(t, 200, nil, "GET", base+"/leases", "")
@@ -183,10 +184,7 @@ func TestDoorsToNames(t *testing.T) {
 		g.ask(t, 200, nil, "PUT", base+"/positions/0", `{"out":true,"reason":"x"}`)
 		g.ask(t, 200, nil, "DELETE", fmt.Sprintf("%s/leases/0?fence=%d", base, d.Holders[0].Fence), "")
 	}
-	if name := g.ask(t, 409, nil, "GET", "/v1/locks/build", ""); name != "limit_mismatch" {
-		t.Error(name)
-	}
-	if name := g.ask(t, 404, nil, "GET", "/v1/locks/other", ""); name != "no_pool" {
+	if name := g.ask(t, 404, nil, "GET", "/v1/pools/other", ""); name != "no_pool" {
 		t.Error(name)
 	}
 	var list wire.PoolList
@@ -275,7 +273,7 @@ func TestNamesOfPools(t *testing.T) {
 // Invalid requests name the field.
 func TestOperatorRefusals(t *testing.T) {
 	g := openOperated(t, nil)
-	pool, byHash := "/l/"+uuid.NewString(), "/v1/pools/"+strings.Repeat("0", 32)
+	pool, byHash := "/v1/pools/"+uuid.NewString(), "/v1/pools/"+strings.Repeat("0", 32)
 	for range 2 {
 		g.ask(t, 200, nil, "PUT", "/l/"+uuid.NewString(), `{"count":1,"name":"twice"}`)
 	}
@@ -288,14 +286,13 @@ func TestOperatorRefusals(t *testing.T) {
 		{"GET", "/v1/pools?contended=yes", "", "contended"},
 		{"GET", "/v1/pools?size=1", "", "query"},
 		{"GET", "/v1/pools?%zz", "", "query"},
-		{"GET", "/v1/pools/twice", "", "hash"},
-		{"GET", "/v1/pools/" + strings.Repeat("x", 513), "", "hash"},
-		{"GET", "/v1/locks/a%20b", "", "key"},
+		{"GET", "/v1/pools/twice", "", "ref"},
+		{"GET", "/v1/pools/" + strings.Repeat("x", 513), "", "ref"},
+		{"GET", "/v1/pools/a%20b/leases/self", "", "id"},
 		{"GET", byHash + "?leases=-1", "", "leases"},
 		{"GET", byHash + "?line=x", "", "line"},
 		{"GET", byHash + "/leases?from=+1", "", "from"},
 		{"GET", pool + "/line?after=01", "", "after"},
-		{"GET", "/l/x/line", "", "id"},
 		{"GET", pool + "/leases/self", "", "header " + wire.LeaseHeader},
 		{"GET", pool + "/line/self", "", "header " + wire.RequestKeyHeader},
 		{"DELETE", pool + "/leases/0", "", "fence"},
@@ -328,8 +325,8 @@ func TestHostileLabels(t *testing.T) {
 	doors := []struct{ method, path, field, body string }{
 		{"PUT", "/l/" + pool.String(), "name", `{"count":9,"name":%s}`},
 		{"POST", "/l/" + pool.String() + "/borrow", "label", `{"ttl":60,"label":%s}`},
-		{"PUT", "/l/" + pool.String() + "/positions/8", "reason", `{"out":true,"reason":%s}`},
-		{"PUT", "/l/" + pool.String() + "/pause", "reason", `{"out":true,"reason":%s}`},
+		{"PUT", "/v1/pools/" + pool.String() + "/positions/8", "reason", `{"out":true,"reason":%s}`},
+		{"PUT", "/v1/pools/" + pool.String() + "/pause", "reason", `{"out":true,"reason":%s}`},
 		{"POST", "/v1/sessions", "label", `{"label":%s}`},
 		{"POST", "/v1/locks/%d", "label", `{"acquire_timeout_s":0,"label":%s}`},
 		{"POST", "/v1/locks/%d/enqueue", "label", `{"label":%s}`},
@@ -360,18 +357,18 @@ func TestHostileLabels(t *testing.T) {
 		t.Fatal(codes)
 	}
 	for _, path := range []string{"/leases", "/line", ""} {
-		_, text, header := g.Do(t, "GET", "/l/"+pool.String()+path, "")
+		_, text, header := g.Do(t, "GET", "/v1/pools/"+pool.String()+path, "")
 		if path != "/line" && !strings.Contains(text, "<img") || strings.Contains(text, `\u00`) || header.Get("Content-Type") != "application/json" || header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %s", path, text)
 		}
 	}
 	var page kvslots.PoolDetail
-	g.ask(t, 200, &page, "GET", "/l/"+pool.String()+"/leases", "")
+	g.ask(t, 200, &page, "GET", "/v1/pools/"+pool.String()+"/leases", "")
 	want := strings.ReplaceAll(hostile, `\u0026`, "&")
 	if len(page.Holders) != 1 || page.Holders[0].Label != want || page.Name != want || page.PauseReason != want {
 		t.Errorf("%+v", page)
 	}
-	g.ask(t, 200, nil, "DELETE", fmt.Sprintf("/l/%s/leases/0?fence=%d", pool, page.Holders[0].Fence), "")
+	g.ask(t, 200, nil, "DELETE", fmt.Sprintf("/v1/pools/%s/leases/0?fence=%d", pool, page.Holders[0].Fence), "")
 	for line := range strings.Lines(g.Logs.String()) {
 		var decoded struct{ Label, Message string }
 		if err := json.Unmarshal([]byte(line), &decoded); err != nil {
@@ -390,17 +387,17 @@ func TestReadToken(t *testing.T) {
 	g := openOperated(t, tokens)
 	full, reader := []string{"Authorization", "Bearer hunter1"}, []string{"Authorization", "Bearer hunter2"}
 	pool := uuid.New()
-	secret, byHash := "/l/"+pool.String(), "/v1/pools/"+kvslots.ByID(pool).Hash()
+	secret, byID, byHash := "/l/"+pool.String(), "/v1/pools/"+pool.String(), "/v1/pools/"+kvslots.ByID(pool).Hash()
 	g.ask(t, 200, nil, "PUT", secret, `{"count":1}`, full...)
-	for _, path := range []string{"/v1/pools", "/v1/stats", "/metrics", secret, secret + "/leases", byHash, byHash + "/leases", byHash + "/line"} {
+	for _, path := range []string{"/v1/pools", "/v1/stats", "/metrics", secret, byID + "/leases", byHash, byHash + "/leases", byHash + "/line"} {
 		g.ask(t, 200, nil, "GET", path, "", reader...)
 		if name := g.ask(t, 401, nil, "GET", path, ""); name != "unauthorized" {
 			t.Errorf("%s: %s", path, name)
 		}
 	}
 	for method, paths := range map[string][]string{
-		"PUT":    {secret, byHash + "/pause", byHash + "/positions/0", secret + "/pause", "/v1/locks/k/pause"},
-		"DELETE": {secret, byHash + "/leases/0?fence=1", "/v1/locks/k/leases/0?fence=1"},
+		"PUT":    {secret, byHash + "/pause", byHash + "/positions/0", byID + "/pause", "/v1/pools/k/pause"},
+		"DELETE": {secret, byHash + "/leases/0?fence=1", "/v1/pools/k/leases/0?fence=1"},
 		"POST":   {secret + "/borrow", "/v1/sessions", "/v1/locks/k", "/rpc"},
 	} {
 		for _, path := range paths {
@@ -487,7 +484,7 @@ func TestHolderAsks(t *testing.T) {
 	lease := g.borrow(t, pool, "me")
 	self := []string{wire.PoolHeader, pool.String(), wire.LeaseHeader, lease.Lease.String()}
 	var mine kvslots.HolderStats
-	g.ask(t, 200, &mine, "GET", "/l/self/leases/self", "", self...)
+	g.ask(t, 200, &mine, "GET", "/v1/pools/self/leases/self", "", self...)
 	if mine.Label != "me" || mine.Fence != lease.Fence || mine.ExpiresIn <= 0 || time.Duration(mine.ExpiresIn) > time.Minute {
 		t.Errorf("%+v", mine)
 	}

@@ -61,7 +61,7 @@ func (s *Store) FindPool(ctx context.Context, text string) (PoolRef, error) {
 	case 1:
 		return RefOf(&found[0]), nil
 	default:
-		return PoolRef{}, &RangeError{"hash", "that of one pool, or its name; this is of " + listed(found)}
+		return PoolRef{}, &RangeError{"ref", "the hash or the name of one pool, lock or semaphore; this is of " + listed(found)}
 	}
 }
 

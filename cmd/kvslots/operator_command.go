@@ -19,8 +19,8 @@ const targetHelp = `<pool> is the pool's UUID, which is a secret, or @FILE, a fi
 or its first 8 digits or more, as "kvslots ls" prints it; or a name: the public one of a pool, or that of a lock or a semaphore. If
 several have the name, --key names the lock or the semaphore. Without <pool> and --key the command takes the pool's UUID from KVSLOTS_POOL.`
 
-const operatorHelp = `A gateway with an --auth-token requires it of operators: over NATS only for hashes, for lists of pools, and for changes of
-locks and semaphores. With a token that may only read they change nothing.`
+const operatorHelp = `A gateway with an --auth-token requires it of operators, but over NATS neither for a pool's UUID nor to look at a lock or a
+semaphore. With a token that may only read they change nothing.`
 
 // newOperatorCommand is newGatewayCommand of a command of an operator, who need not know a pool's id.
 func newOperatorCommand(env settings.Environment, use, short, long string, args cobra.PositionalArgs, ownFlags func(*pflag.FlagSet),

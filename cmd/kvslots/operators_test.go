@@ -272,7 +272,7 @@ func TestWhichTarget(t *testing.T) {
 		{"unknown name", nil, []string{"deploy"}, 1, "kvslots: no pool, and no lock or semaphore that is held, waited for or out of service, has this name\n"},
 		{"too few digits", nil, []string{hash[:7]}, 1, "kvslots: no pool, and no lock or semaphore that is held, waited for or out of service, has this name; of a hash 8 digits are needed\n"},
 		{"public name", nil, []string{"printer"}, 0, "pool " + hash + " printer\n"},
-		{"name of two", nil, []string{"twice"}, 1, "kvslots: hash must be that of one pool, or its name; this is of "},
+		{"name of two", nil, []string{"twice"}, 1, "kvslots: ref must be the hash or the name of one pool, lock or semaphore; this is of "},
 		{"no name", nil, []string{"two words"}, 1, "kvslots: no pool has this name\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func TestNamesForEver(t *testing.T) {
 		if code := take("198.51.100.1", key); code != want {
 			t.Fatalf("lock %d: %d, want %d", i, code, want)
 		}
-		d.Do(t, "PUT", "/v1/locks/"+key+"/pause", `{"out":true}`, from, "198.51.100.1")
+		d.Do(t, "PUT", "/v1/pools/"+key+"/pause", `{"out":true}`, from, "198.51.100.1")
 	}
 	if code := take("198.51.100.2", "honest"); code != http.StatusOK {
 		t.Errorf("another client is answered %d", code)
@@ -57,7 +57,7 @@ func TestNamesForEver(t *testing.T) {
 // refused.
 func TestLists(t *testing.T) {
 	for name, path := range map[string]string{
-		"lists": "/v1/pools?limit=%d", "look-ups": "/v1/pools/9f1c2e%02x", "streams": "/v1/events?pool=9f1c2e%02x", "long pages": "/v1/locks/k%d?leases=1000",
+		"lists": "/v1/pools?limit=%d", "look-ups": "/v1/pools/9f1c2e%02x", "streams": "/v1/events?pool=9f1c2e%02x", "long pages": "/v1/pools/9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e%04x?leases=1000",
 		"metrics": "/metrics?%d",
 	} {
 		t.Run(name, func(t *testing.T) { testLists(t, path) })

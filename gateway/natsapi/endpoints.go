@@ -53,7 +53,7 @@ func (s *Service) endpoints() []endpoint {
 		}
 	}
 	add(s.borrows, s.others, ops.OfPools...)
-	add(nil, s.others, append(ops.OfOperators(wire.OverNATS), ops.ListPools)...)
+	add(nil, s.others, ops.OfOperators...)
 	if s.ops.Sessions != nil {
 		add(s.locks, s.others, slices.Concat(ops.OfSessions, ops.OfResources)...)
 	}

@@ -2,9 +2,11 @@ package natsapi
 
 import (
 	"context"
+	"errors"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
 	"github.com/kvslots/kvslots/gateway/natsapi/internal/delivery"
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -44,12 +46,16 @@ func (s *Service) perform(r *request) {
 			s.answer(r, call)
 		}
 	})
-	if err != nil {
+	switch {
+	case call.Operator != nil && call.Operator.OnlyName && errors.Is(err, kvslots.ErrNoPool):
+		s.reply(r, s.ops.Deny(wire.Unauthorized))
+	case err != nil:
 		s.reply(r, s.ops.RefuseCall(err, call))
 	}
 }
 
-// denies reports whether a request lacks the token that it needs, and why.
+// denies reports whether a request lacks the token that it needs, and why. Without a token a name is that of a lock or a
+// semaphore in use: whether anything else has it is not told.
 func (s *Service) denies(r *request, call *ops.Call) (refusal wire.Status, denied bool) {
 	needs := call.Needs(&call.Params)
 	if needs == wire.AccessNone {
@@ -60,6 +66,8 @@ func (s *Service) denies(r *request, call *ops.Call) (refusal wire.Status, denie
 		return refusal, false
 	case access == wire.AccessRead:
 		return wire.ReadOnly, true
+	case call.LimitToName(&call.Params):
+		return refusal, false
 	}
 	return wire.Unauthorized, true
 }

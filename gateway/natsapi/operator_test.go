@@ -16,8 +16,8 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// Over NATS a request names a pool by its id, its hash or a name. With a hash, for the list, and
-// to change something about a name, it needs the token of a gateway that has one.
+// Over NATS the id of a pool needs no token, and neither does the name of a lock or a semaphore for a read. Anything else needs
+// that of a gateway that has one.
 func TestOperatorTokens(t *testing.T) {
 	srv, store := openStore(t)
 	tokens := gateway.NewTokens()
@@ -35,9 +35,9 @@ func TestOperatorTokens(t *testing.T) {
 	kvslotstest.Must(t, err)
 	kvslotstest.Must(t, kvslotstest.Err(store.Acquire(ctx, session, kvslots.Semaphore("build", 2), kvslots.WithTTL(time.Minute), kvslots.WithWait(0))))
 	hash := kvslots.ByID(pool).Hash()
-	byID, byHash, byDigits, byTitle := `{"id":"`+poolA+`"%s}`, `{"hash":"`+hash+`"%s}`, `{"hash":"`+hash[:8]+`"%s}`, `{"hash":"accounts"%s}`
-	byKey, bySemaphore, unused := `{"key":"deploy"%s}`, `{"key":"build"%s}`, `{"key":"unused"%s}`
-	lockHash := `{"hash":"` + kvslots.ByName("deploy").Hash() + `"%s}`
+	byID, byHash, byDigits, byTitle := `{"ref":"`+poolA+`"%s}`, `{"ref":"`+hash+`"%s}`, `{"ref":"`+hash[:8]+`"%s}`, `{"ref":"accounts"%s}`
+	byKey, bySemaphore, unused := `{"ref":"deploy"%s}`, `{"ref":"build"%s}`, `{"ref":"unused"%s}`
+	lockHash := `{"ref":"` + kvslots.ByName("deploy").Hash() + `"%s}`
 	const out, in, evict, limit = `,"out":true,"reason":"r"`, `,"out":false`, `,"position":0,"fence":1`, `,"limit":3`
 	for _, c := range []struct {
 		op, body           string
@@ -51,7 +51,7 @@ func TestOperatorTokens(t *testing.T) {
 		{"read", fmt.Sprintf(byKey, `,"leases":1,"line":0`), "200", "200", "200"},
 		{"read", fmt.Sprintf(bySemaphore, ""), "200", "200", "200"},
 		{"read", fmt.Sprintf(lockHash, ""), "401", "200", "200"},
-		{"read", fmt.Sprintf(unused, ""), "404", "404", "404"},
+		{"read", fmt.Sprintf(unused, ""), "401", "404", "404"},
 		{"evict", fmt.Sprintf(byID, evict), "409", "409", "409"},
 		{"evict", fmt.Sprintf(byHash, evict), "401", "403", "409"},
 		{"evict", fmt.Sprintf(byTitle, evict), "401", "403", "409"},
@@ -72,12 +72,14 @@ func TestOperatorTokens(t *testing.T) {
 		{"limit", fmt.Sprintf(bySemaphore, limit), "401", "403", "200"},
 		{"holder", fmt.Sprintf(byID, `,"lease":"`+lease.ID().String()+`"`), "200", "200", "200"},
 		{"place", fmt.Sprintf(byID, ""), "200", "200", "200"},
-		{"lock.holder", fmt.Sprintf(byKey, `,"session":"`+session+`","token":"`+grant.Token+`"`), "200", "200", "200"},
+		{"holder", fmt.Sprintf(byKey, `,"session":"`+session+`","token":"`+grant.Token+`"`), "200", "200", "200"},
 		{"read", `{}`, "400", "400", "400"},
-		{"read", `{"id":"` + poolA + `","key":"deploy"}`, "400", "400", "400"},
-		{"read", `{"hash":""}`, "400", "400", "400"},
-		{"read", `{"id":"x"}`, "400", "400", "400"},
-		{"read", `{"key":"a b"}`, "400", "400", "400"},
+		{"read", `{"ref":"` + poolA + `","ref":"deploy"}`, "400", "400", "400"},
+		{"read", `{"ref":"` + poolA + `","key":"deploy"}`, "400", "400", "400"},
+		{"read", `{"ref":""}`, "400", "400", "400"},
+		{"read", `{"ref":1}`, "400", "400", "400"},
+		{"read", `{"ref":"a b"}`, "401", "404", "404"},
+		{"holder", `{"ref":"deploy","token":"` + grant.Token + `"}`, "400", "400", "400"},
 		{"read", fmt.Sprintf(byID, `,"leases":1001`), "400", "400", "400"},
 		{"evict", fmt.Sprintf(byID, `,"position":"0","fence":1`), "400", "400", "400"},
 	} {

@@ -53,9 +53,9 @@ const (
 func bodyOf(op string) string {
 	return map[string]string{
 		"lock.acquire": `{"acquire_timeout_s":1}`, "lock.wait": `{"timeout_s":1}`,
-		"lock.release": `{"token":"` + someToken + `"}`, "lock.renew": `{"token":"` + someToken + `"}`, "lock.holder": `{"token":"` + someToken + `"}`,
+		"lock.release": `{"token":"` + someToken + `"}`, "lock.renew": `{"token":"` + someToken + `"}`,
 		"semaphore.acquire": `{"acquire_timeout_s":1,"limit":1}`, "semaphore.wait": `{"timeout_s":1}`, "semaphore.enqueue": `{"limit":1}`,
-		"semaphore.release": `{"token":"` + someToken + `"}`, "semaphore.renew": `{"token":"` + someToken + `"}`, "semaphore.holder": `{"token":"` + someToken + `"}`,
+		"semaphore.release": `{"token":"` + someToken + `"}`, "semaphore.renew": `{"token":"` + someToken + `"}`,
 	}[op]
 }
 

@@ -30,7 +30,7 @@ func everySubject(t *testing.T, d *fixture) map[string]string {
 	for _, e := range info.Endpoints {
 		subjects[e.Subject] = `{}` // answered with a 400
 	}
-	if len(subjects) != 31 {
+	if len(subjects) != 29 {
 		t.Fatalf("%d endpoints: %v", len(subjects), subjects)
 	}
 	delete(subjects, "kvslots.cancel") // is never answered

@@ -107,7 +107,7 @@ func Requests(t testing.TB) []*http.Request {
 			path = strings.ReplaceAll(path, "{id}", "9f1c2e7a-5b3d-4c8e-a1f0-6d2b9c4e7a01")
 		}
 		path = strings.NewReplacer(
-			"{id}", "0123456789abcdef0123456789abcdef", "{hash}", "0123456789abcdef0123456789abcdef", "{key}", "k", "{position}", "0",
+			"{id}", "0123456789abcdef0123456789abcdef", "{ref}", "0123456789abcdef0123456789abcdef", "{key}", "k", "{position}", "0",
 		).Replace(path)
 		requests = append(requests, httptest.NewRequest(method, path, nil))
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -21,21 +22,35 @@ type operation struct {
 	fields map[string]any // of the body over NATS
 }
 
+// about returns a request about a pool, a lock or a semaphore: over HTTP by its hash; over NATS by its id, and a read of a lock or a
+// semaphore by its name.
 func about(pool kvslots.PoolRef, route wire.Route) operation {
-	r := operation{
-		Route: route, path: strings.NewReplacer("{hash}", pool.Hash(), "{key}", url.PathEscape(pool.Key())).Replace(route.Path),
-		query: url.Values{}, fields: map[string]any{},
-	}
-	id, byID := pool.ID()
-	switch {
-	case byID:
-		r.fields["id"] = id
-	case pool.Key() != "":
-		r.fields["key"] = pool.Key()
-	default:
-		r.fields["hash"] = pool.Hash()
+	r := named(pool.Hash(), route)
+	if id, byID := pool.ID(); byID {
+		r.fields["ref"] = id
+	} else if pool.Key() != "" && route.Method == http.MethodGet {
+		r.fields["ref"] = pool.Key()
 	}
 	return r
+}
+
+func named(ref string, route wire.Route) operation {
+	return operation{Route: route, path: route.PathOf(ref), query: url.Values{}, fields: map[string]any{"ref": ref}}
+}
+
+// ofHolder returns a request about what its sender holds, or waits for. Its ids are in headers over HTTP, where ref is in the path.
+func ofHolder(route wire.Route, ref string, body wire.Request) request {
+	fields := map[string]any{"ref": ref}
+	if body.ID != nil {
+		fields["ref"] = body.ID
+	}
+	if body.Lease != nil {
+		fields["lease"] = body.Lease
+	}
+	if body.Session != "" {
+		fields["session"], fields["token"] = body.Session, body.Token
+	}
+	return request{Route: route, Body: body, Operation: &transport.Operation{Target: route.PathOf(ref), Data: encode(fields)}}
 }
 
 func (r *operation) ask(field string, value any) {

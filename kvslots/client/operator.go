@@ -1,11 +1,12 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -16,8 +17,8 @@ import (
 var _ kvslots.Operator = (*Client)(nil)
 
 // The methods of an operator. They ignore the options: the gateway knows the caller by its token. Over HTTP
-// they name a pool by its hash, over NATS as its PoolRef does; gateways with a token require it there for a
-// hash, for ReadPools, and for changes of a lock or a semaphore.
+// they name a pool by its hash; over NATS by its id, and for a read a lock or a semaphore by its name, so that gateways with a
+// token do not require it.
 
 const maxRead = 1000
 
@@ -26,8 +27,7 @@ func (c *Client) FindPool(ctx context.Context, text string) (kvslots.PoolRef, er
 	if text == "" {
 		return kvslots.PoolRef{}, kvslots.ErrNoPool
 	}
-	route := wire.ByHash.ReadPool()
-	r := operation{Route: route, path: strings.Replace(route.Path, "{hash}", url.PathEscape(text), 1), query: url.Values{}, fields: map[string]any{"hash": text}}
+	r := named(text, wire.ReadPool)
 	r.ask("leases", 0)
 	r.ask("line", 0)
 	detail, err := c.detail(ctx, r.request())
@@ -41,7 +41,7 @@ func (c *Client) FindPool(ctx context.Context, text string) (kvslots.PoolRef, er
 // 100 of each.
 func (c *Client) ReadPool(ctx context.Context, pool kvslots.PoolRef, page kvslots.DetailPage) (kvslots.PoolDetail, error) {
 	page = page.OrFirst()
-	r := about(pool, wire.ByHash.ReadPool())
+	r := about(pool, wire.ReadPool)
 	for field, n := range map[string]int{
 		"from": max(page.From, 0), "leases": min(max(page.MaxHolders, 0), maxRead),
 		"after": max(page.After, 0), "line": min(max(page.MaxWaiters, 0), maxRead),
@@ -91,7 +91,7 @@ func (c *Client) ReadPools(ctx context.Context, q kvslots.PoolQuery) (pools []kv
 
 // Holder is like Store.Holder.
 func (c *Client) Holder(ctx context.Context, pool, lease uuid.UUID) (h kvslots.HolderStats, err error) {
-	err = c.ask(ctx, request{Route: wire.ReadHolder, Body: wire.Request{ID: &pool, Lease: &lease}}, &h)
+	err = c.ask(ctx, ofHolder(wire.ReadHolder, wire.PoolInHeader, wire.Request{ID: &pool, Lease: &lease}), &h)
 	return h, err
 }
 
@@ -105,7 +105,9 @@ func (c *Client) PlaceOf(ctx context.Context, pool uuid.UUID, requestKey string)
 		return kvslots.WaiterStats{}, nil, kvslots.ErrNotInLine
 	}
 	var answer wire.Place
-	err := c.ask(ctx, request{Route: wire.ReadPlace, Body: wire.Request{ID: &pool}, Key: requestKey}, &answer)
+	r := ofHolder(wire.ReadPlace, wire.PoolInHeader, wire.Request{ID: &pool})
+	r.Key = requestKey
+	err := c.ask(ctx, r, &answer)
 	switch {
 	case err != nil:
 		return kvslots.WaiterStats{}, nil, err
@@ -122,7 +124,7 @@ func (c *Client) Evict(ctx context.Context, pool kvslots.PoolRef, position int, 
 	if position < 0 || fence == 0 {
 		return kvslots.HolderStats{}, kvslots.ErrNotHeld
 	}
-	r := about(pool, wire.ByHash.Evict())
+	r := about(pool, wire.Evict)
 	r.at(position)
 	r.ask("fence", fence)
 	var answer wire.Evicted
@@ -141,18 +143,25 @@ func (c *Client) PutBack(ctx context.Context, pool kvslots.PoolRef, position int
 }
 
 func (c *Client) setOut(ctx context.Context, pool kvslots.PoolRef, position int, out wire.OutOfServiceRequest) (kvslots.State, error) {
-	var r operation
-	switch {
-	case position == kvslots.WholePool && pool.Key() != "": // it need not be in use, so the gateway has to know the name
-		r = about(pool, wire.ByLock.Pause())
-	case position == kvslots.WholePool:
-		r = about(pool, wire.ByHash.Pause())
-	case position < kvslots.WholePool:
+	if position < kvslots.WholePool {
 		return kvslots.State{}, &kvslots.RangeError{Field: "position", Range: "0 or more, and less than the pool's count"}
-	default:
-		r = about(pool, wire.ByHash.SetOut())
-		r.at(position)
 	}
+	if position != kvslots.WholePool {
+		r := about(pool, wire.SetOut)
+		r.at(position)
+		return c.change(ctx, r, out)
+	}
+	state, err := c.change(ctx, about(pool, wire.Pause), out)
+	if name := pool.Key(); name != "" && errors.Is(err, kvslots.ErrNoPool) { // it is not in use, so the gateway has to know its name
+		if _, err = c.FindPool(ctx, name); errors.Is(err, kvslots.ErrNoPool) {
+			return c.change(ctx, named(name, wire.Pause), out)
+		}
+		return state, cmp.Or(err, error(&kvslots.RangeError{Field: "ref", Range: "in use, or not the public name of a pool"}))
+	}
+	return state, err
+}
+
+func (c *Client) change(ctx context.Context, r operation, out wire.OutOfServiceRequest) (kvslots.State, error) {
 	r.body = out
 	r.fields["out"], r.fields["reason"] = out.Out, out.Reason
 	return c.state(ctx, r.request())
@@ -160,7 +169,7 @@ func (c *Client) setOut(ctx context.Context, pool kvslots.PoolRef, position int,
 
 // SetLimit is like Store.SetLimit.
 func (c *Client) SetLimit(ctx context.Context, pool kvslots.PoolRef, limit int, _ ...kvslots.Option) (kvslots.State, error) {
-	r := about(pool, wire.ByHash.SetLimit())
+	r := about(pool, wire.SetLimit)
 	r.body, r.fields["limit"] = wire.LimitRequest{Limit: limit}, limit
 	return c.state(ctx, r.request())
 }

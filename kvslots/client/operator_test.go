@@ -164,6 +164,31 @@ func TestOperatorOfNames(t *testing.T) {
 	})
 }
 
+// A lock that is not in use can be paused, but not a pool in its place that has its name in public.
+func TestPauseOfUnused(t *testing.T) {
+	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {
+		ctx, pause := t.Context(), kvslots.OutOfService{Position: kvslots.WholePool, Reason: "night"}
+		if state, err := c.TakeOut(ctx, kvslots.ByName("unused/1"), pause); err != nil || state != (kvslots.State{Count: 1}) {
+			t.Errorf("%+v, %v", state, err)
+		}
+		if d, err := c.ReadPool(ctx, kvslots.ByName("unused/1"), kvslots.DetailPage{}); err != nil || !d.Paused || d.PauseReason != "night" {
+			t.Errorf("%+v, %v", d, err)
+		}
+		if ref, err := c.FindPool(ctx, "unused/1"); err != nil || ref.Key() != "unused/1" {
+			t.Errorf("%v, %v", ref, err)
+		}
+		pool := uuid.New()
+		kvslotstest.Must(t, kvslotstest.Err(c.Register(ctx, pool, 1, kvslots.WithName("screens"))))
+		_, err := c.TakeOut(ctx, kvslots.ByName("screens"), pause)
+		if outside, ok := errors.AsType[*kvslots.RangeError](err); !ok || outside.Field != "ref" {
+			t.Error(err)
+		}
+		if d, err := c.ReadPool(ctx, kvslots.ByID(pool), kvslots.DetailPage{}); err != nil || d.Paused {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}
+
 // A label that people cannot read is refused before a request is sent.
 func TestOperatorRanges(t *testing.T) {
 	overEach(t, func(t *testing.T, g *gateways, c *client.Client) {

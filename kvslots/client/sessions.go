@@ -156,8 +156,11 @@ func (c *Client) GrantHolder(ctx context.Context, session string, r kvslots.Reso
 	if err := r.Check(false); err != nil {
 		return h, err
 	}
+	if !wire.IsSessionID(session) {
+		return h, kvslots.ErrSessionGone
+	}
 	body := wire.Request{Session: session, Key: r.Key, Token: token}
-	err = c.inSession(ctx, wire.ResourceRoute(r.Kind, subjects.Holder), body, &h)
+	err = c.ask(ctx, ofHolder(wire.ReadHolder, r.Key, body), &h)
 	return h, err
 }
 

@@ -52,7 +52,6 @@ const (
 	Wait    = "wait"
 	Release = "release"
 	Renew   = "renew"
-	Holder  = "holder" // "do I still hold it?"
 )
 
 // Of returns the subject of an operation on a kind of resource.
@@ -98,7 +97,7 @@ func Requests() []string {
 		SessionCreate, SessionPing, SessionDelete, Confirm + "*.*",
 	}
 	for _, kind := range []string{Lock, Semaphore} {
-		for _, operation := range []string{Acquire, Enqueue, Wait, Release, Renew, Holder} {
+		for _, operation := range []string{Acquire, Enqueue, Wait, Release, Renew} {
 			all = append(all, Of(kind, operation))
 		}
 	}

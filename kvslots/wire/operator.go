@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -13,9 +14,11 @@ import (
 
 // OperatorParams are the parameters of the requests of operators.
 type OperatorParams struct {
-	Pool  kvslots.PoolRef
-	Key   string             // of the lock or semaphore, if the request names it
-	Type  string             // the PoolInfo.Type that a path with the key names; "": any
+	Pool kvslots.PoolRef
+	Find string // names the pool, lock or semaphore, for the store to find; "": Pool names it
+
+	OnlyName bool // see Route.LimitToName
+
 	Page  kvslots.DetailPage // of what a pool holds
 	Query kvslots.PoolQuery  // of the list of pools
 	Most  int                // bytes that a page of either may have; 0: any number
@@ -25,20 +28,21 @@ type OperatorParams struct {
 	Out      bool
 	Reason   string
 
-	Find          string // names the pool, for kvslots.FindPool; "": Pool names it
 	Authorization string // the value of the header, which has a secret
-
-	hashed bool // the request names the pool by its hash, or by what stands for that
 }
 
-// find sets the pool of a request that names it by its hash, or by what stands for that.
-func (o *OperatorParams) find(text string) (err error) {
-	o.hashed = true
-	if o.Pool, err = kvslots.ByHash(text); err == nil {
+// locate sets what {ref} of a request names.
+func (o *OperatorParams) locate(ref string) error {
+	if id, err := ParseID("ref", ref); err == nil {
+		o.Pool = kvslots.ByID(id)
 		return nil
 	}
-	if o.Find = text; text == "" || len(text) > maxFound {
-		return rangeError("hash", fmt.Sprintf("the hash of a pool, its first 8 digits or more, or its name, of at most %d bytes", maxFound))
+	if pool, err := kvslots.ByHash(ref); err == nil {
+		o.Pool = pool
+		return nil
+	}
+	if o.Find = ref; ref == "" || len(ref) > maxFound {
+		return rangeError("ref", fmt.Sprintf("the UUID of a pool, a hash or its first 8 digits or more, or a name, of at most %d bytes", maxFound))
 	}
 	return nil
 }
@@ -46,62 +50,27 @@ func (o *OperatorParams) find(text string) (err error) {
 // maxFound is more than the bytes of any name.
 const maxFound = 512
 
-// Naming is a way to name a pool in the requests of operators. Over HTTP it is the beginning of
-// their paths; over NATS each request uses the one that its body names.
-type Naming struct {
-	path  string
-	about target
-}
-
-// The ways to name a pool.
+// The routes of operators. {ref} is the UUID of a pool; the hash of a pool, a lock or a semaphore, or its first 8 digits
+// or more; the public name of a pool; or the name of a lock or a semaphore.
 var (
-	BySecret    = Naming{"/l/{id}", aPool}
-	ByHash      = Naming{"/v1/pools/{hash}", aHash}
-	ByLock      = Naming{"/v1/locks/{key}", aLockName}
-	BySemaphore = Naming{"/v1/semaphores/{key}", aSemaphoreName}
-	OverNATS    = Naming{"", anyPool}
+	ListPools = Route{subjects.PoolList, http.MethodGet, "/v1/pools", aList, listPools, queried}
+	ReadPool  = Route{subjects.PoolRead, http.MethodGet, "/v1/pools/{ref}", aRef, readPool, queried}
+	Evict     = Route{subjects.PoolEvict, http.MethodDelete, "/v1/pools/{ref}/leases/{position}", aRef, evict, queried | changing}
+	SetOut    = Route{subjects.PoolOut, http.MethodPut, "/v1/pools/{ref}/positions/{position}", aRef, setOut, changing}
+	Pause     = Route{subjects.PoolPause, http.MethodPut, "/v1/pools/{ref}/pause", aRef, pause, changing}
+	SetLimit  = Route{subjects.PoolLimit, http.MethodPut, "/v1/pools/{ref}/limit", aRef, setLimit, changing}
+
+	// Parts of ReadPool, over HTTP only.
+	ReadLeases = Route{"", http.MethodGet, "/v1/pools/{ref}/leases", aRef, readLeases, queried}
+	ReadLine   = Route{"", http.MethodGet, "/v1/pools/{ref}/line", aRef, readLine, queried}
 )
 
-// The routes of operators. Those without a Naming are about no pool, or need its id.
+// The routes of a holder, and of a borrower in line. {ref} is the UUID of a pool, and of ReadHolder in a request with a session
+// the name of a lock or a semaphore.
 var (
-	ListPools  = Route{subjects.PoolList, http.MethodGet, "/v1/pools", aList, listPools, queried}
-	ReadHolder = Route{subjects.PoolHolder, http.MethodGet, "/l/{id}/leases/" + PoolInHeader, aPool, laxly(leaseParam), leased}
-	ReadPlace  = Route{subjects.PoolPlace, http.MethodGet, "/l/{id}/line/" + PoolInHeader, aPool, nil, keyed | mustKey}
+	ReadHolder = Route{subjects.PoolHolder, http.MethodGet, "/v1/pools/{ref}/leases/" + PoolInHeader, anyLease, readHolder, leased}
+	ReadPlace  = Route{subjects.PoolPlace, http.MethodGet, "/v1/pools/{ref}/line/" + PoolInHeader, aBorrow, nil, keyed | mustKey}
 )
-
-// ReadPool is the route of a read of what a pool holds, and ReadLeases and ReadLine those of a
-// part of it, which exist over HTTP only.
-func (d Naming) ReadPool() Route {
-	return Route{subjects.PoolRead, http.MethodGet, d.path, d.about, readPool, queried}
-}
-
-func (d Naming) ReadLeases() Route {
-	return Route{"", http.MethodGet, d.path + "/leases", d.about, readLeases, queried}
-}
-
-func (d Naming) ReadLine() Route {
-	return Route{"", http.MethodGet, d.path + "/line", d.about, readLine, queried}
-}
-
-// Evict is the route of the end of a lease.
-func (d Naming) Evict() Route {
-	return Route{subjects.PoolEvict, http.MethodDelete, d.path + "/leases/{position}", d.about, evict, queried | changing}
-}
-
-// SetOut is the route that takes a position out of service, or puts it back, and Pause the one
-// that does so with a whole pool.
-func (d Naming) SetOut() Route {
-	return Route{subjects.PoolOut, http.MethodPut, d.path + "/positions/{position}", d.about, setOut, changing}
-}
-
-func (d Naming) Pause() Route {
-	return Route{subjects.PoolPause, http.MethodPut, d.path + "/pause", d.about, pause, changing}
-}
-
-// SetLimit is the route that changes the limit of a semaphore.
-func (d Naming) SetLimit() Route {
-	return Route{subjects.PoolLimit, http.MethodPut, d.path + "/limit", d.about, setLimit, changing}
-}
 
 // Access is what a request may do.
 type Access uint8
@@ -113,19 +82,30 @@ const (
 	AccessFull
 )
 
-// Needs returns the access that a request over NATS must prove by a token, if the gateway has
-// one. A client that knows a pool's id, or the name of a lock or a semaphore, needs no token for what a
-// client without one may do with it.
+// Needs returns the access that a request over NATS must prove by a token, if the gateway has one. A client that knows a
+// pool's id needs none. Without access it may read a lock or a semaphore: see LimitToName.
 func (r *Route) Needs(p *Params) Access {
-	switch {
-	case p.Operator == nil || r.about == aPool, r.has&changing == 0 && p.Operator.Key != "":
+	if p.Operator == nil {
 		return AccessNone
-	case r.about == anyPool && !p.Operator.hashed && p.Operator.Key == "": // by id
+	}
+	switch _, byID := p.Operator.Pool.ID(); {
+	case byID:
 		return AccessNone
 	case r.has&changing != 0:
 		return AccessFull
 	}
 	return AccessRead
+}
+
+// LimitToName has {ref} of a read name a lock or a semaphore and nothing else, and reports whether it can.
+func (r *Route) LimitToName(p *Params) bool {
+	o := p.Operator
+	if r.about != aRef || r.has&changing != 0 {
+		return false
+	}
+	name := cmp.Or(o.Find, o.Pool.Hash())
+	o.Pool, o.Find, o.OnlyName = kvslots.ByName(name), "", true
+	return CheckKey(name) == nil
 }
 
 // The readers of requests. A page of nothing is none, not the first one.
@@ -138,7 +118,18 @@ var (
 	setOut     = strictly(positionParam, outParam, reasonParam)
 	pause      = strictly(pauseParam, reasonParam)
 	setLimit   = strictly(limitParam)
+
+	readPoolLease = laxly(leaseParam)
+	readGrant     = strictly(tokenParam)
 )
+
+// readHolder reads a lease of a pool, or of a session.
+func readHolder(f Fields, p *Params) error {
+	if p.Session != "" {
+		return readGrant(f, p)
+	}
+	return readPoolLease(f, p)
+}
 
 func readPool(f Fields, p *Params) error {
 	err := readPages(f, p)
@@ -201,33 +192,6 @@ func (f *Fields) place(position string) error {
 		f.object["position"], _ = json.Marshal(position)
 	}
 	return nil
-}
-
-// oneOf reads and removes the field id, hash or key, of which a request over NATS has one.
-func (f Fields) oneOf(o *OperatorParams) (err error) {
-	var names []string
-	for _, name := range []string{"id", "hash", "key"} {
-		if f.object[name] != nil {
-			names = append(names, name)
-		}
-	}
-	if len(names) != 1 {
-		return rangeError("id, hash or key", "given, and only one of them")
-	}
-	text, err := f.take(names[0])
-	if err != nil {
-		return err
-	}
-	switch names[0] {
-	case "id":
-		id, err := ParseID("id", text)
-		o.Pool = kvslots.ByID(id)
-		return err
-	case "hash":
-		return o.find(text)
-	}
-	o.Key, o.Pool = text, kvslots.ByName(text)
-	return CheckKey(text)
 }
 
 // LimitRequest is the body of SetLimit over HTTP.

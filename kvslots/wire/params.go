@@ -67,12 +67,10 @@ var grantReaders = [...]map[string]reader{
 	kvslots.KindLock: {
 		subjects.Acquire: strictly(acquireParam, leaseTTLParam, labelParam, untilPausedParam, uncountedParam), subjects.Enqueue: strictly(leaseTTLParam, labelParam),
 		subjects.Wait: strictly(timeoutParam), subjects.Release: strictly(tokenParam), subjects.Renew: strictly(tokenParam, leaseTTLParam),
-		subjects.Holder: strictly(tokenParam),
 	},
 	kvslots.KindSemaphore: {
 		subjects.Acquire: strictly(acquireParam, anyLimitParam, limitParam, leaseTTLParam, labelParam, untilPausedParam, uncountedParam), subjects.Enqueue: strictly(limitParam, leaseTTLParam, labelParam),
 		subjects.Wait: strictly(timeoutParam), subjects.Release: strictly(tokenParam), subjects.Renew: strictly(tokenParam, leaseTTLParam),
-		subjects.Holder: strictly(tokenParam),
 	},
 }
 

@@ -14,8 +14,8 @@ import (
 const PoolInHeader = "self"
 
 // Route is where gateways receive the requests for an operation: a subject over NATS, and a
-// method and a path over HTTP. {id} in the path is the id of a pool or of a session, and
-// {key} the key of a lock or a semaphore. Read reads the requests.
+// method and a path over HTTP. {id} in the path is the id of a pool or of a session,
+// {key} the key of a lock or a semaphore, and {ref} what names any of them. Read reads the requests.
 type Route struct {
 	Subject, Method, Path string
 
@@ -67,9 +67,6 @@ func ResourceRoute(kind kvslots.Kind, operation string) Route {
 		return r
 	case subjects.Enqueue:
 		r.has = keyed
-	case subjects.Holder:
-		r.Method, r.Path, r.has = http.MethodGet, r.Path+"/leases/"+PoolInHeader, leased
-		return r
 	}
 	r.Path += "/" + operation
 	return r
@@ -78,8 +75,8 @@ func ResourceRoute(kind kvslots.Kind, operation string) Route {
 // PoolsAfter is the parameter of ReadStats in the query: where the page begins.
 const PoolsAfter = "pools_after"
 
-// PathOf returns the path of a request for the pool, session or key with the given name.
+// PathOf returns the path of a request for the pool, session or key with the given name, or that a {ref} names.
 func (r Route) PathOf(name string) string {
 	name = url.PathEscape(name)
-	return strings.NewReplacer("{id}", name, "{key}", name).Replace(r.Path)
+	return strings.NewReplacer("{id}", name, "{key}", name, "{ref}", name).Replace(r.Path)
 }

@@ -63,12 +63,11 @@ const (
 	aPage // of the statistics
 	aFunction
 
-	// In requests of operators. Those without a session name a lock or a semaphore alone.
-	aHash
-	aLockName
-	aSemaphoreName
-	anyPool // over NATS: by its id, its hash or its name
+	// In requests of operators and holders.
+	aRef // see OperatorParams.locate
 	aList
+	anyLease // of a pool, or of a lock or a semaphore by its name and a session
+	aBorrow  // from a pool
 )
 
 // Read reads the parameters of a request. The errors are a *kvslots.RangeError, and those of
@@ -83,7 +82,7 @@ func (r *Route) Read(from *Source, p *Params) (err error) {
 		p.Envelope, err = from.envelope()
 		return err
 	}
-	if from.HTTP && r.about == aPool { // before the body is read
+	if from.HTTP && (r.about == aPool || r.about == aBorrow) { // before the body is read
 		if p.Pool, err = from.pool(); err != nil {
 			return err
 		}
@@ -120,17 +119,20 @@ func (r *Route) Read(from *Source, p *Params) (err error) {
 	return err
 }
 
-// readLeased reads a request over HTTP whose header has the lease: its id, or the token of a grant.
+// readLeased reads a request over HTTP whose header has the lease: its id, or with a session the token of a grant.
 func (r *Route) readLeased(from *Source, p *Params) (err error) {
 	lease, _ := one(from.Header.Values(LeaseHeader))
-	if r.about == aPool {
-		p.LeaseID, err = ParseID("header "+LeaseHeader, lease)
+	if p.Session, _ = one(from.Header.Values(SessionHeader)); p.Session == "" {
+		if p.Pool, err = from.pool(); err == nil {
+			p.LeaseID, err = ParseID("header "+LeaseHeader, lease)
+		}
 		return err
 	}
 	if p.Token = lease; !IsToken(lease) {
 		return tokenWrong("header " + LeaseHeader)
 	}
-	return r.locate(from, p, nil)
+	p.Key = from.Param
+	return CheckKey(p.Key)
 }
 
 // pool returns the id in the path of a request over HTTP, or in PoolHeader.
@@ -195,11 +197,8 @@ func (r *Route) locate(from *Source, p *Params, body *Fields) (err error) {
 	case aPage:
 		query, _ := url.ParseQuery(from.Query)
 		p.PoolsAfter = query.Get(PoolsAfter)
-	case aPool, aHash, aLockName, aSemaphoreName:
-		if p.Operator == nil {
-			return nil
-		}
-		if err = r.locatePool(from, p); err == nil && from.Position != "" {
+	case aRef:
+		if err = from.locate(p.Operator); err == nil && from.Position != "" {
 			err = body.place(from.Position)
 		}
 		return err
@@ -214,21 +213,13 @@ func (r *Route) locate(from *Source, p *Params, body *Fields) (err error) {
 	return nil
 }
 
-// locatePool sets the pool of an operator's request over HTTP.
-func (r *Route) locatePool(from *Source, p *Params) (err error) {
-	o := p.Operator
-	switch r.about {
-	case aPool:
-		o.Pool = kvslots.ByID(p.Pool)
-	case aHash:
-		err = o.find(from.Param)
-	default:
-		if o.Key, o.Type = from.Param, TypeLock; r.about == aSemaphoreName {
-			o.Type = TypeSemaphore
-		}
-		o.Pool = kvslots.ByName(o.Key)
-		err = CheckKey(o.Key)
+// locate sets what {ref} in a path names, or PoolHeader if there is one and the path has PoolInHeader.
+func (s *Source) locate(o *OperatorParams) error {
+	if s.Param != PoolInHeader || len(s.Header.Values(PoolHeader)) == 0 {
+		return o.locate(s.Param)
 	}
+	id, err := s.pool()
+	o.Pool = kvslots.ByID(id)
 	return err
 }
 
@@ -242,15 +233,39 @@ func (r *Route) locateInBody(body Fields, p *Params) (err error) {
 		if p.Session, err = body.Session(); err == nil {
 			p.Key, err = body.Key()
 		}
-	case anyPool:
-		err = body.oneOf(p.Operator)
+	case aRef:
+		var ref string
+		if ref, err = body.take("ref"); err == nil {
+			err = p.Operator.locate(ref)
+		}
+	case anyLease, aBorrow:
+		err = body.lent(p)
 	}
 	return err
 }
 
+// lent reads and removes the field "ref", and "session" if there is one: then a lock or a semaphore is meant.
+func (f Fields) lent(p *Params) (err error) {
+	if f.object["session"] != nil {
+		if p.Session, err = f.Session(); err != nil {
+			return err
+		}
+	}
+	ref, err := f.take("ref")
+	switch {
+	case err != nil:
+		return err
+	case p.Session == "":
+		p.Pool, err = ParseID("ref", ref)
+		return err
+	}
+	p.Key = ref
+	return CheckKey(ref)
+}
+
 // StatusOf returns the Status of an error in the API of the route: see StatusOf and CodeOf.
 func (r *Route) StatusOf(err error) Status {
-	if r.about == aPool || r.about == anyPool {
+	if r.about == aPool {
 		return StatusOf(err)
 	}
 	return CodeOf(err)

@@ -2,7 +2,9 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -10,39 +12,25 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-// The operations of operators (gateway/README.md, "Who holds it, and who waits").
+// The operations of operators (gateway/README.md, "Who holds it, and who waits"), and those of holders and of borrowers in line.
 var (
 	ListPools  = &Operation{Route: wire.ListPools, endsWithClient: true, perform: listPools}
-	ReadHolder = &Operation{Route: wire.ReadHolder, endsWithClient: true, perform: readHolder}
-	ReadPlace  = &Operation{Route: wire.ReadPlace, endsWithClient: true, perform: readPlace}
-)
+	ReadPool   = &Operation{Route: wire.ReadPool, endsWithClient: true, perform: found(readPool)}
+	ReadLeases = &Operation{Route: wire.ReadLeases, endsWithClient: true, perform: found(readPool)}
+	ReadLine   = &Operation{Route: wire.ReadLine, endsWithClient: true, perform: found(readPool)}
 
-// OfOperators returns what operators may do to a pool that requests name in this way.
-func OfOperators(naming wire.Naming) []*Operation {
-	reads := []wire.Route{naming.ReadPool()}
-	switch naming {
-	case wire.BySecret: // Inspect has the path of ReadPool
-		reads = []wire.Route{naming.ReadLeases(), naming.ReadLine()}
-	case wire.OverNATS:
-	default:
-		reads = append(reads, naming.ReadLeases(), naming.ReadLine())
+	// OfOperators exist over all transports. ReadLeases and ReadLine, which are parts of ReadPool, exist over HTTP only.
+	OfOperators = []*Operation{
+		ListPools,
+		ReadPool,
+		{Route: wire.ReadHolder, endsWithClient: true, perform: readHolder},
+		{Route: wire.ReadPlace, endsWithClient: true, perform: readPlace},
+		{Route: wire.Evict, perform: found(evict)},
+		{Route: wire.SetOut, perform: found(setOut)},
+		{Route: wire.Pause, perform: found(setOut)},
+		{Route: wire.SetLimit, perform: found(setLimit)},
 	}
-	var all []*Operation
-	for _, route := range reads {
-		all = append(all, &Operation{Route: route, endsWithClient: true, perform: found(readPool)})
-	}
-	if naming == wire.BySecret || naming == wire.OverNATS {
-		all = append(all, ReadHolder, ReadPlace)
-	}
-	if naming != wire.BySecret && naming != wire.ByLock {
-		all = append(all, &Operation{Route: naming.SetLimit(), perform: found(setLimit)})
-	}
-	return append(all,
-		&Operation{Route: naming.Evict(), perform: found(evict)},
-		&Operation{Route: naming.SetOut(), perform: found(setOut)},
-		&Operation{Route: naming.Pause(), perform: found(setOut)},
-	)
-}
+)
 
 func listPools(ctx context.Context, s *Service, call *Call) error {
 	type page struct {
@@ -66,20 +54,39 @@ func listPools(ctx context.Context, s *Service, call *Call) error {
 	})
 }
 
-// found returns an operation on the pool that the request names by a part of its hash, or by its
-// public name.
-func found(perform func(ctx context.Context, s *Service, call *Call) error) func(ctx context.Context, s *Service, call *Call) error {
-	type named struct{ text string }
+// found returns an operation on what the request names by a part of a hash, or by a name. What can be paused need not be in use:
+// a name that finds nothing is that of a lock.
+func found(perform step) step {
 	return func(ctx context.Context, s *Service, call *Call) error {
-		if o := call.Operator; o.Find != "" {
-			err := s.read(ctx, call, named{o.Find}, func(ctx context.Context) (any, error) { return s.Operator.FindPool(ctx, o.Find) })
+		o := call.Operator
+		if o.Find != "" {
+			err := s.find(ctx, call)
+			if errors.Is(err, kvslots.ErrNoPool) && o.Position == kvslots.WholePool && wire.CheckKey(o.Find) == nil {
+				o.Pool, err = kvslots.ByName(o.Find), nil
+			}
 			if err != nil {
 				return err
 			}
-			o.Pool, call.Answer = call.Answer.(kvslots.PoolRef), nil
 		}
 		return perform(ctx, s, call)
 	}
+}
+
+// find finds what the request names. To look for digits of a hash takes long.
+func (s *Service) find(ctx context.Context, call *Call) (err error) {
+	type named struct{ text string }
+	o := call.Operator
+	look := func(ctx context.Context) (any, error) { return s.Operator.FindPool(ctx, o.Find) }
+	if strings.Trim(o.Find, "0123456789abcdefABCDEF") == "" {
+		err = s.read(ctx, call, named{o.Find}, look)
+	} else {
+		call.Answer, err = look(ctx)
+	}
+	if err == nil {
+		o.Pool = call.Answer.(kvslots.PoolRef)
+	}
+	call.Answer = nil
+	return err
 }
 
 // longPage is how many leases and places a page may have that is read out of turn: it is the default.
@@ -103,9 +110,6 @@ func readPool(ctx context.Context, s *Service, call *Call) error {
 		_, err = read(ctx)
 	}
 	detail, _ := call.Answer.(kvslots.PoolDetail)
-	if err == nil && o.Type != "" && o.Type != detail.Type {
-		return kvslots.ErrLimitMismatch
-	}
 	if o.Most > 0 {
 		wire.Shorten(&detail, o.Most)
 	}
@@ -114,9 +118,29 @@ func readPool(ctx context.Context, s *Service, call *Call) error {
 }
 
 func readHolder(ctx context.Context, s *Service, call *Call) error {
-	holder, err := s.Operator.Holder(ctx, call.Pool, call.LeaseID)
+	var holder kvslots.HolderStats
+	var err error
+	switch {
+	case call.Session == "":
+		holder, err = s.Operator.Holder(ctx, call.Pool, call.LeaseID)
+	case s.Sessions == nil:
+		err = kvslots.ErrSessionGone
+	default:
+		holder, err = s.grantHolder(ctx, call)
+	}
 	call.Answer = holder
 	return err
+}
+
+// grantHolder reads the grant of a lock or a semaphore: the request does not say which of them it is.
+func (s *Service) grantHolder(ctx context.Context, call *Call) (holder kvslots.HolderStats, err error) {
+	for _, resource := range []kvslots.Resource{kvslots.Lock(call.Key), kvslots.Semaphore(call.Key, 1)} {
+		holder, err = s.Sessions.GrantHolder(ctx, call.Session, resource, call.Token)
+		if !errors.Is(err, kvslots.ErrNotHeld) {
+			break
+		}
+	}
+	return holder, err
 }
 
 func readPlace(ctx context.Context, s *Service, call *Call) error {

@@ -27,7 +27,6 @@ func ofKind(kind kvslots.Kind) []*Operation {
 		named(subjects.Wait, Operation{Grants: true, leavesLine: true, perform: wait}),
 		named(subjects.Release, Operation{perform: release}),
 		named(subjects.Renew, Operation{perform: renewGrant}),
-		named(subjects.Holder, Operation{endsWithClient: true, perform: readGrant}),
 	}
 }
 
@@ -96,12 +95,6 @@ func wait(ctx context.Context, s *Service, call *Call) error {
 func release(ctx context.Context, s *Service, call *Call) error {
 	call.outcome = outcomeReturned
 	return s.Sessions.Release(ctx, call.Session, call.Resource(), call.Token)
-}
-
-func readGrant(ctx context.Context, s *Service, call *Call) error {
-	holder, err := s.Sessions.GrantHolder(ctx, call.Session, call.Resource(), call.Token)
-	call.Answer = holder
-	return err
 }
 
 func renewGrant(ctx context.Context, s *Service, call *Call) error {

@@ -150,7 +150,7 @@ func TestLentSlotOut(t *testing.T) {
 	g := serve(t)
 	g.register(t, pool, 8, "printers")
 	g.borrow(t, pool, 60, "")
-	g.ask(t, nil, "PUT", "l/"+pool+"/positions/0", `{"out":true}`)
+	g.ask(t, nil, "PUT", "v1/pools/"+pool+"/positions/0", `{"out":true}`)
 	p := open(t, g, desktop)
 	p.until(t, "document.querySelector('#pools .figures')?.textContent === '1 / 8, 1 out'")
 	if cells := eval[string](t, p, "document.querySelector('#pools .cells').style.getPropertyValue('--cells')"); cells != "8" {
@@ -190,9 +190,9 @@ func TestHostileText(t *testing.T) {
 	g := serve(t, "--ui", "admin")
 	hash := g.register(t, pool, 2, hostile)
 	g.borrow(t, pool, 60, hostile)
-	g.ask(t, nil, "PUT", "l/"+pool+"/positions/1", fmt.Sprintf(`{"out":true,"reason":%q}`, hostile))
+	g.ask(t, nil, "PUT", "v1/pools/"+pool+"/positions/1", fmt.Sprintf(`{"out":true,"reason":%q}`, hostile))
 	g.wait(t, pool, hostile)
-	g.ask(t, nil, "PUT", "l/"+pool+"/pause", fmt.Sprintf(`{"out":true,"reason":%q}`, hostile))
+	g.ask(t, nil, "PUT", "v1/pools/"+pool+"/pause", fmt.Sprintf(`{"out":true,"reason":%q}`, hostile))
 	p := open(t, g, desktop)
 	p.see(t, hash)
 	p.until(t, "document.querySelector('#line tbody tr')")
@@ -234,7 +234,7 @@ func TestEvict(t *testing.T) {
 	p.click(t, "#confirm-yes")
 	p.until(t, "!document.querySelector('#confirm').open && !document.querySelector('#slots').innerText.includes('successor')")
 	var state struct{ Leases []struct{ Label string } }
-	g.ask(t, &state, "GET", "l/"+pool+"/leases", "")
+	g.ask(t, &state, "GET", "v1/pools/"+pool+"/leases", "")
 	if len(state.Leases) != 1 || state.Leases[0].Label != "bystander" {
 		t.Errorf("the leases are %+v", state.Leases)
 	}

@@ -77,7 +77,7 @@ func populate(t *testing.T, g *gateway) (accounts string, leases []string) {
 	} {
 		hash := g.register(t, id(i), of.count, of.name)
 		for n := range of.out {
-			g.ask(t, nil, "PUT", fmt.Sprintf("l/%s/positions/%d", id(i), of.count-1-n), `{"out":true,"reason":"screen broken"}`)
+			g.ask(t, nil, "PUT", fmt.Sprintf("v1/pools/%s/positions/%d", id(i), of.count-1-n), `{"out":true,"reason":"screen broken"}`)
 		}
 		for n := range of.lent {
 			lease := g.borrow(t, id(i), 1800+97*n, numbered(of.label, n))
@@ -88,7 +88,7 @@ func populate(t *testing.T, g *gateway) (accounts string, leases []string) {
 		if i == 2 {
 			// What is left free is out of service, so that borrowers wait.
 			for position := range of.count - of.out - of.lent {
-				g.ask(t, nil, "PUT", fmt.Sprintf("l/%s/positions/%d", id(i), of.lent+position), `{"out":true,"reason":"password is being changed"}`)
+				g.ask(t, nil, "PUT", fmt.Sprintf("v1/pools/%s/positions/%d", id(i), of.lent+position), `{"out":true,"reason":"password is being changed"}`)
 			}
 			accounts = hash
 		}
@@ -96,7 +96,7 @@ func populate(t *testing.T, g *gateway) (accounts string, leases []string) {
 			g.wait(t, id(i), numbered(of.waiter, n))
 		}
 		if of.paused {
-			g.ask(t, nil, "PUT", "l/"+id(i)+"/pause", `{"out":true,"reason":"upgrade until 18:00"}`)
+			g.ask(t, nil, "PUT", "v1/pools/"+id(i)+"/pause", `{"out":true,"reason":"upgrade until 18:00"}`)
 		}
 	}
 	return accounts, leases

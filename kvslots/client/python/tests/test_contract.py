@@ -20,6 +20,7 @@ from kvslots._sessions import Session, Sessions
 
 DOCUMENT = json.loads(Path(__file__).parents[4].joinpath("gateway", "openapi.json").read_text())
 OWN = {"unreachable", "lease_lost", "two_stores"}  # codes of errors that no gateway sends
+NAME = "/v1/pools/42185bac3da8d38c46ed2509e10c07b8"
 POOL = {"Kvslots-Pool": "6c8d6a0e-5b2f-4a39-9c41-2f6f6a1d7b02"}
 
 
@@ -45,7 +46,7 @@ def requests() -> list[Request]:
         name._session, name._token = Session("0" * 32, 60, 60), "0" * 32
         all += [name._taking(1, True), name._renewing(), name._releasing()]
     sessions.put(Session("0" * 32, 60, 60))
-    lent = [Lent(gateways, "/l/self", POOL), *(Lent(gateways, name.path) for name in names)]
+    lent = [Lent(gateways, "/v1/pools/self", POOL), *(Lent(gateways, name.lent) for name in names)]
     for flow in (
         *(claim._held(math.inf) for claim in (slot, *names)),
         *(flow for one in lent for flow in (one.holders(), one.line(), one.evict(0, 1))),
@@ -112,8 +113,8 @@ class Contract(unittest.TestCase):
             "/l/self": ("count", "in_use", "available", "waiting"),
             "/l/self/borrow": ("lease", "position", "fence", "expires_in"),
             "/l/self/renew": ("expires_in",),
-            **{f"{lent}/leases": ("leases",) for lent in ("/l/self", "/v1/locks/name", "/v1/semaphores/name")},
-            **{f"{lent}/line": ("line",) for lent in ("/l/self", "/v1/locks/name", "/v1/semaphores/name")},
+            **{f"{lent}/leases": ("leases",) for lent in ("/v1/pools/self", NAME)},
+            **{f"{lent}/line": ("line",) for lent in ("/v1/pools/self", NAME)},
             "/v1/sessions": ("session_id", "idle_timeout_s"),
             "/v1/locks/name": ("status", "token", "lease_ttl_s"),
             "/v1/locks/name/renew": ("remaining_s",),
@@ -134,14 +135,14 @@ class Contract(unittest.TestCase):
         }.items():
             schema = DOCUMENT["components"]["schemas"][name]
             self.assertEqual((set(schema["required"]), set(schema["properties"])), (fields, fields | {"owner_conn_id"}))
-        self.assertIn("next_from", DOCUMENT["components"]["schemas"]["PoolLeases"]["properties"])
-        self.assertIn("next_after", DOCUMENT["components"]["schemas"]["PoolLine"]["properties"])
+        self.assertIn("next_from", DOCUMENT["components"]["schemas"]["PoolDetail"]["properties"])
+        self.assertIn("next_after", DOCUMENT["components"]["schemas"]["PoolDetail"]["properties"])
         self.assertEqual(set(DOCUMENT["components"]["schemas"]["Evicted"]["required"]), {"evicted"})
 
     def test_requests_with_a_wait_are_answered_with_how_long_it_was(self) -> None:
         for request in requests():
             if request.body and ("ttl" in request.body or "acquire_timeout_s" in request.body):
-                self.assertIn("Kvslots-Waited", operation(request)["responses"]["200"]["headers"], request.path)
+                self.assertIn("Kvslots-Waited", resolve(operation(request)["responses"]["200"])["headers"], request.path)
 
     def test_headers(self) -> None:
         for status, names in ((400, {"Kvslots-Field", "Kvslots-Range"}), (409, {"Kvslots-Error"}), (429, {"Retry-After"})):

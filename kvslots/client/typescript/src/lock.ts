@@ -10,6 +10,7 @@ import type { Session } from "./sessions.js";
 /** A lock, or a semaphore, by its name. It needs no registration. */
 export class Lock extends Resource {
   readonly #path: string;
+  readonly #held: string;
   readonly #limit: number | undefined; // of a semaphore
   readonly #shared: Shared;
 
@@ -17,9 +18,10 @@ export class Lock extends Resource {
   constructor(name: string, limit: number | undefined, shared: Shared) {
     // In a URL's path these mean the directory, and the one above it, even if they are encoded.
     if (typeof name !== "string" || name === "" || name === "." || name === "..") throw new RangeError("name must be a string, and not empty, . or ..");
-    const path = `/v1/${limit === undefined ? "locks" : "semaphores"}/${encodeURIComponent(name)}`;
-    super(shared.gateways, path);
-    this.#path = path;
+    const encoded = encodeURIComponent(name);
+    super(shared.gateways, hashOf(name).catch(() => encoded));
+    this.#path = `/v1/${limit === undefined ? "locks" : "semaphores"}/${encoded}`;
+    this.#held = `/v1/pools/${encoded}/leases/self`;
     this.#limit = limit;
     this.#shared = shared;
   }
@@ -63,7 +65,7 @@ export class Lock extends Resource {
     const renew = async (signal: AbortSignal, until: number): Promise<Term> =>
       term(await this.#send(session, "/renew", { body: { token, lease_ttl_s: seconds } }, signal, until), "remaining_s", session);
     const held = (signal: AbortSignal, until: number): Promise<Answer> =>
-      this.#send(session, "/leases/self", { method: "GET", headers: { "Kvslots-Lease": token } }, signal, until);
+      this.#send(session, "", { method: "GET", path: this.#held, headers: { "Kvslots-Lease": token } }, signal, until);
     const release = async (until: number): Promise<boolean> => {
       const held = await this.#send(session, "/release", { body: { token } }, undefined, until).then(
         () => true,
@@ -93,6 +95,12 @@ interface Granted {
   token: string;
   fence: number;
   term: Term;
+}
+
+/** The hash of a lock or a semaphore: a pool may have its name in public. Browsers have no digests on pages without TLS. */
+async function hashOf(name: string): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(`dflockd/${name}`));
+  return Array.from(new Uint8Array(digest, 0, 16), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** Without requests the session ends, and the lease with it. A renewal keeps both. */

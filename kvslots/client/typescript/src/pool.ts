@@ -33,7 +33,7 @@ export class Pool extends Resource {
   /** @internal */
   constructor(id: string, shared: Shared) {
     if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) throw new RangeError("pool must be a UUID of 36 characters");
-    super(shared.gateways, "/l/self", { "Kvslots-Pool": id.toLowerCase() });
+    super(shared.gateways, "self", { "Kvslots-Pool": id.toLowerCase() });
     this.#id = id.toLowerCase();
     this.#shared = shared;
   }
@@ -69,7 +69,7 @@ export class Pool extends Resource {
     const { lease, position, fence, term } = await take(lines, `pool ${this.#id}`, { wait, signal, gateways: gateways.count, ask, leave });
     const holding: Holding = {
       renew: async (signal, until) => termOf(await this.#send("POST", "/renew", { body: { lease, ttl: seconds } }, signal, until)),
-      held: (signal, until) => this.#send("GET", "/leases/self", { headers: { "Kvslots-Lease": lease } }, signal, until),
+      held: (signal, until) => gateways.send({ method: "GET", path: "/v1/pools/self/leases/self", headers: { "Kvslots-Pool": this.#id, "Kvslots-Lease": lease } }, signal, until),
       release: (until) => release(lease, until),
     };
     return new Slot(position, fence, promised(term, seconds), holding, holds);

@@ -34,13 +34,13 @@ export interface Waiter {
 /** What pools, locks and semaphores have in common: who holds them, and who waits. */
 export abstract class Resource {
   readonly #gateways: Gateways;
-  readonly #path: string;
+  readonly #ref: string | Promise<string>;
   readonly #headers: Record<string, string>;
 
   /** @internal */
-  constructor(gateways: Gateways, path: string, headers: Record<string, string> = {}) {
+  constructor(gateways: Gateways, ref: string | Promise<string>, headers: Record<string, string> = {}) {
     this.#gateways = gateways;
-    this.#path = path;
+    this.#ref = ref;
     this.#headers = headers;
   }
 
@@ -74,8 +74,9 @@ export abstract class Resource {
     return items;
   }
 
-  #ask(method: Request["method"], path: string): Promise<Answer> {
-    return this.retry((until) => this.#gateways.send({ method, path: this.#path + path, headers: this.#headers }, undefined, until));
+  async #ask(method: Request["method"], path: string): Promise<Answer> {
+    const ref = await this.#ref;
+    return this.retry((until) => this.#gateways.send({ method, path: `/v1/pools/${ref}${path}`, headers: this.#headers }, undefined, until));
   }
 
   /** Repeats a request without a wait, within the time-out of the client. */

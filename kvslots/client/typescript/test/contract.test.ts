@@ -37,7 +37,7 @@ test("requests have the paths, headers and fields of the document, and use its a
   const used = new Set<string>();
   const spy: typeof fetch = async (input, init) => {
     const { pathname, searchParams } = new URL(String(input));
-    const path = pathname.replace(/^\/l\/self/, "/l/{id}").replace(/leases\/\d+/, "leases/{position}").replace(/(sessions)\/\w+/, "$1/{id}").replace(/(locks|semaphores)\/[^/]+/, "$1/{key}");
+    const path = pathname.replace(/^\/l\/self/, "/l/{id}").replace(/(v1\/pools)\/[^/]+/, "$1/{ref}").replace(/leases\/\d+/, "leases/{position}").replace(/(sessions)\/\w+/, "$1/{id}").replace(/(locks|semaphores)\/[^/]+/, "$1/{key}");
     const method = init!.method!.toLowerCase();
     const operation = document.paths[path]?.[method];
     assert.ok(operation, `${method} ${path}`);
@@ -48,7 +48,8 @@ test("requests have the paths, headers and fields of the document, and use its a
       assert.ok(known || ["content-type", "authorization"].includes(name), `${name} in ${method} ${path}`);
     }
     for (const name of searchParams.keys()) assert.ok(parameters.some((p) => p.in === "query" && p.name === name), `${name} in ${method} ${path}`);
-    const schema = operation.requestBody?.content["application/json"].schema;
+    const shared = operation.requestBody?.$ref?.split("/").pop();
+    const schema = (shared ? document.components.requestBodies[shared] : operation.requestBody)?.content["application/json"].schema;
     const fields = schema && Object.keys((schema.$ref ? document.components.schemas[schema.$ref.split("/").pop()] : schema).properties ?? {});
     for (const name of Object.keys(init?.body ? JSON.parse(String(init.body)) : {})) assert.ok(fields?.includes(name), `${name} in ${method} ${path}`);
     return fetch(input, init);
@@ -79,7 +80,7 @@ test("requests have the paths, headers and fields of the document, and use its a
   await pool.delete();
   await client.close();
   const reads = [...used].filter((operation) => operation.endsWith("/leases/self")); // of holders, between two renewals
-  assert.ok(reads.includes("get /l/{id}/leases/self"));
-  assert.equal(used.size - reads.length, 14 + 9 + 2);
+  assert.ok(reads.includes("get /v1/pools/{ref}/leases/self"));
+  assert.equal(used.size - reads.length, 14 + 3 + 2);
   for (const header of ["Kvslots-Error", "Kvslots-Waited", "Kvslots-Field", "Kvslots-Range", "Retry-After"]) assert.ok(text.includes(`"${header}"`), header);
 });

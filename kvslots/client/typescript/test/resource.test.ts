@@ -37,10 +37,10 @@ suite("who holds it, and who waits", { concurrency: true }, () => {
     await third.release();
     await waiting[1];
     assert.deepEqual(await pool.holders(), []);
-    const named = await (await fetch(`${url}/l/${id}/leases`)).json();
+    const named = await (await fetch(`${url}/v1/pools/${id}/leases`)).json();
     assert.equal((named as { name: string }).name, "screens");
     await pool.register(3);
-    assert.equal(((await (await fetch(`${url}/l/${id}/leases`)).json()) as { name: string }).name, "screens", "it keeps its name");
+    assert.equal(((await (await fetch(`${url}/v1/pools/${id}/leases`)).json()) as { name: string }).name, "screens", "it keeps its name");
   });
 
   test("a user without a name has a host", async (t) => {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import uuid
+from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
@@ -259,7 +260,7 @@ class SlotClaim(Claim):
         return integer(body, "expires_in")
 
     def _held(self, until: float) -> Flow[Response]:
-        request = Request("GET", "/l/self/leases/self", headers=self._pool | {"Kvslots-Lease": self._lease})
+        request = Request("GET", "/v1/pools/self/leases/self", headers=self._pool | {"Kvslots-Lease": self._lease})
         return self._gateways.ask(request, until=until)
 
     def _releasing(self) -> Request:
@@ -297,7 +298,10 @@ class NameClaim(Claim):
             raise ValueError("a name is not empty")
         self._sessions = sessions
         self._what = f"lock {name!r}" if limit is None else f"semaphore {name!r}"
-        self.path = f"/v1/{'locks' if limit is None else 'semaphores'}/{quote(name, safe='')}"
+        self._name = quote(name, safe="")
+        self._path = f"/v1/{'locks' if limit is None else 'semaphores'}/{self._name}"
+        # Another pool may have the name in public, and a lock may have that of a UUID; but only the lock has this hash.
+        self.lent = f"/v1/pools/{sha256(b'dflockd/' + name.encode()).hexdigest()[:32]}"
         self._limit = {} if limit is None else {"limit": limit, "any_limit": True}
 
     def __str__(self) -> str:
@@ -305,7 +309,7 @@ class NameClaim(Claim):
 
     def _request(self, operation: str, body: dict[str, Any]) -> Request:
         assert self._session is not None
-        return Request("POST", self.path + operation, body, {"X-Dflockd-Session": self._session.id})
+        return Request("POST", self._path + operation, body, {"X-Dflockd-Session": self._session.id})
 
     def _prepare(self, until: float) -> Flow[None]:
         if self._session is None:
@@ -357,7 +361,7 @@ class NameClaim(Claim):
     def _held(self, until: float) -> Flow[Response]:
         assert self._session is not None
         headers = {"X-Dflockd-Session": self._session.id, "Kvslots-Lease": self._token}
-        return self._gateways.ask(Request("GET", self.path + "/leases/self", headers=headers), until=until)
+        return self._gateways.ask(Request("GET", f"/v1/pools/{self._name}/leases/self", headers=headers), until=until)
 
     def _releasing(self) -> Request:
         return self._request("/release", {"token": self._token})

@@ -111,7 +111,7 @@ class _Pool:
     def __init__(self, client: _Client, id: uuid.UUID | str) -> None:
         self._header = {"Kvslots-Pool": str(uuid.UUID(str(id)))}
         self._gateways = client._gateways
-        self._lent = Lent(self._gateways, "/l/self", self._header)
+        self._lent = Lent(self._gateways, "/v1/pools/self", self._header)
 
 
 class Client(_Client):
@@ -159,7 +159,7 @@ class Client(_Client):
         def new(wait: float | None) -> NameClaim:
             return self._lock_claim(name, limit, ttl, wait, label)
 
-        return Borrow(self, Lease, new, wait, Lent(self._gateways, new(wait).path, limit=limit or 1))
+        return Borrow(self, Lease, new, wait, Lent(self._gateways, new(wait).lent, limit=limit or 1))
 
     def events(
         self,
@@ -276,7 +276,7 @@ class AsyncClient(_Client):
         def new(wait: float | None) -> NameClaim:
             return self._lock_claim(name, limit, ttl, wait, label)
 
-        return AsyncBorrow(self, AsyncLease, new, wait, Lent(self._gateways, new(wait).path, limit=limit or 1))
+        return AsyncBorrow(self, AsyncLease, new, wait, Lent(self._gateways, new(wait).lent, limit=limit or 1))
 
     def events(
         self,

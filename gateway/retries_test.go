@@ -114,8 +114,9 @@ func TestRetriesByRequestKey(t *testing.T) {
 	defer r.http.CloseIdleConnections()
 	turns := gateway.NewTurns()
 	open := func() (*gatewaytest.Gateway, *kvslots.Store, func()) {
-		store, closeStore := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{MaxWait: time.Second, ResumeGrace: time.Second})
+		store, closeStore := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{ResumeGrace: time.Second})
 		g := gatewaytest.Open(t, func(cfg *gateway.Config) {
+			cfg.Lending.MaxWait = time.Second
 			cfg.Dialects = []gateway.Dialect{
 				gateway.NewLibrary(store, cfg.Lending, cfg.Logger),
 				gateway.NewDflockd(store, gateway.DflockdConfig{Lending: cfg.Lending, Turns: turns, Logger: cfg.Logger}),

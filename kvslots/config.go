@@ -18,10 +18,6 @@ type Config struct {
 	// 0 means DefaultMaxTTL.
 	MaxTTL time.Duration
 
-	// MaxWait is the longest wait in line, at most a year; longer ones are clamped
-	// to it. 0 means DefaultMaxWait.
-	MaxWait time.Duration
-
 	// The caps limit the whole bucket, not this Store alone. 0 means no limit. Peers
 	// that decide at the same instant may exceed a cap by a few.
 	//
@@ -113,17 +109,20 @@ const MaxResumeGrace = 10 * time.Minute
 
 // Defaults of Config.
 const (
-	DefaultMaxTTL  = time.Hour
+	DefaultMaxTTL = time.Hour
+
+	// DefaultMaxWait is the longest wait that gateways grant.
 	DefaultMaxWait = time.Minute
 
 	// DefaultResumeGrace is the Config.ResumeGrace of gateways.
 	DefaultResumeGrace = 10 * time.Second
 )
 
+const year = 365 * 24 * time.Hour
+
 func (c Config) withDefaults() (Config, error) {
 	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.MaxTTL = cmp.Or(c.MaxTTL, DefaultMaxTTL)
-	c.MaxWait = cmp.Or(c.MaxWait, DefaultMaxWait)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if server := c.Embedded; server != nil {
 		c.Sole = true
@@ -134,14 +133,11 @@ func (c Config) withDefaults() (Config, error) {
 			c.Room = server.Room
 		}
 	}
-	const year = 365 * 24 * time.Hour
 	switch {
 	case c.Replicas < 1 || c.Replicas > 5:
 		return c, &RangeError{"replicas", "between 1 and 5"}
 	case c.MaxTTL < time.Second || c.MaxTTL > year:
 		return c, &RangeError{"max-ttl", "between 1s and a year"}
-	case c.MaxWait < 0 || c.MaxWait > year:
-		return c, &RangeError{"max-wait", "between 0s and a year"}
 	case c.ResumeGrace < 0 || c.ResumeGrace > MaxResumeGrace:
 		return c, &RangeError{"resume-grace", "between 0s and 10m"}
 	case c.PoolIdle != 0 && (c.PoolIdle < time.Second || c.PoolIdle > year):

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/kvslots/kvslots/kvslots/clock"
 )
 
@@ -52,7 +50,9 @@ func (s *Session) Semaphore(name string, limit int, opts ...Option) *Mutex {
 
 func (s *Session) mutex(on Resource, opts []Option) *Mutex {
 	m := &Mutex{session: s, on: on, opts: opts, turn: make(chan struct{}, 1)}
-	m.ttl, m.wait, m.wrong = times(opts)
+	var o Options
+	m.wrong = o.Apply(opts)
+	m.ttl, m.wait = o.Times()
 	return m
 }
 
@@ -69,7 +69,7 @@ func (m *Mutex) Lock(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	err := waitInLine(ctx, m.wait, func(wait time.Duration, key Option) error { return m.acquire(ctx, wait, key) })
+	err := persist(ctx, m.wait, func(own ...Option) error { return m.acquire(ctx, own...) })
 	if err != nil {
 		<-m.turn
 	}
@@ -86,7 +86,7 @@ func (m *Mutex) TryLock(ctx context.Context) error {
 	}
 	ctx, cancel := m.session.within(ctx)
 	defer cancel()
-	err := m.acquire(ctx, 0, WithRequestKey(uuid.NewString()))
+	err := m.acquire(ctx, WithWait(0))
 	if err != nil {
 		<-m.turn
 	}
@@ -94,7 +94,7 @@ func (m *Mutex) TryLock(ctx context.Context) error {
 }
 
 // acquire sends one request. If it is granted, it keeps the lease alive.
-func (m *Mutex) acquire(ctx context.Context, wait time.Duration, key Option) error {
+func (m *Mutex) acquire(ctx context.Context, own ...Option) error {
 	if m.wrong != nil {
 		return m.wrong
 	}
@@ -103,7 +103,7 @@ func (m *Mutex) acquire(ctx context.Context, wait time.Duration, key Option) err
 		return err
 	}
 	sent := clock.Now()
-	own := []Option{WithTTL(min(m.ttl, in.idle)), WithWait(wait), key, WithAnyLimit()}
+	own = append(own, WithTTL(min(m.ttl, in.idle)), WithAnyLimit())
 	g, err := in.at.Acquire(ctx, in.id, m.on, slices.Concat(m.opts, own)...)
 	if err != nil {
 		return err

@@ -31,10 +31,10 @@ type Options struct {
 	Wait  *time.Duration // see WithWait; nil: not set
 }
 
-// Times returns TTL, or DefaultLeaseTTL, and Wait, or a time that is longer than any wait.
+// Times returns TTL, or DefaultLeaseTTL, and Wait, which is a year at most and by default.
 func (o *Options) Times() (ttl, wait time.Duration) {
-	if ttl, wait = o.TTL, forever; o.Wait != nil {
-		wait = *o.Wait
+	if ttl, wait = o.TTL, year; o.Wait != nil {
+		wait = min(*o.Wait, year)
 	}
 	return cmp.Or(ttl, DefaultLeaseTTL), wait
 }
@@ -149,7 +149,7 @@ func withTTL(ttl time.Duration, fixed bool) Option {
 }
 
 // WithWait sets how long a call waits in line, at least 0; then it returns ErrNoSlot. Without it the call waits until
-// its context ends; a Store's own methods wait no longer than Config.MaxWait.
+// its context ends.
 func WithWait(wait time.Duration) Option {
 	return func(o *Options) error {
 		o.Wait = &wait

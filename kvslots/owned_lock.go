@@ -39,7 +39,7 @@ type OwnedLock struct {
 // LockOwned takes a lock for an owner, without a session, under a lease that
 // cannot be renewed: see WithTTL. The lease ends by UnlockOwned, ReleaseOwned or ForceRelease, or
 // when its time is over. If the lock is held, or other callers wait already, LockOwned
-// waits in line for up to Config.MaxWait, or WithWait. Longer times are clamped to the maxima of the Config.
+// waits in line until ctx ends, or for WithWait. A longer ttl is clamped to Config.MaxTTL.
 //
 // Two calls exclude each other even if they name the same owner. Owned locks and the
 // locks of Acquire have separate namespaces. Name and owner are not secret: the bucket
@@ -61,7 +61,7 @@ func (s *Store) LockOwned(ctx context.Context, name, owner string, opts ...Optio
 	ttl, wait := o.Times()
 	a, err := s.bucket.Do(ctx, peer.Acquire{
 		Resource: peer.Resource{Pool: ownedHash(name), Dialect: ownedDialect, Name: name, Lock: true, Limit: 1},
-		Lease:    randomHash(), Owner: owner, Origin: s.originHash(o.Origin), TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait),
+		Lease:    randomHash(), Owner: owner, Origin: s.originHash(o.Origin), TTL: min(ttl, s.cfg.MaxTTL), Wait: wait,
 		Request: requestHash(owner, o.RequestKey), Label: o.Label,
 	})
 	if err != nil {

@@ -66,8 +66,8 @@ func (s *Store) EndSession(_ context.Context, session string) error {
 }
 
 // Acquire takes a lock, or a slot of a semaphore, for a session under a lease, which RenewGrant renews: see
-// WithTTL. If none is free, or other callers wait already, the session waits in line for up to Config.MaxWait, or
-// WithWait. Longer times are clamped to the maxima of the Config.
+// WithTTL. If none is free, or other callers wait already, the session waits in line until ctx ends, or for
+// WithWait. A longer ttl is clamped to Config.MaxTTL.
 //
 // The errors are ErrNoSlot, ErrSessionGone, ErrLimitMismatch, ErrMaxLocks,
 // ErrMaxLocksPerSession, ErrMaxLocksPerOrigin, ErrMaxWaiters, ErrMaxTombstones, ErrKeyReused,
@@ -91,7 +91,7 @@ func (s *Store) newAcquire(session string, r Resource, o *Options) peer.Request 
 	on.Any = o.AnyLimit
 	return peer.Acquire{
 		Resource: on, Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
-		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), UntilPaused: o.UntilPaused, Request: requestHash(session, o.RequestKey), Label: o.Label,
+		TTL: min(ttl, s.cfg.MaxTTL), Wait: wait, UntilPaused: o.UntilPaused, Request: requestHash(session, o.RequestKey), Label: o.Label,
 	}
 }
 
@@ -145,7 +145,7 @@ func (s *Store) checkAcquire(ctx context.Context, session string, r Resource) er
 }
 
 // Wait blocks until the session's turn has come in a line that it joined by Enqueue, at
-// most for the duration wait, which is clamped to Config.MaxWait. The lease's time
+// most for the duration wait. The lease's time
 // restarts when Wait returns it. If the turn does not come, or ctx ends, the session
 // leaves the line, except if the cause is ErrPlaceKept or ErrClosed. After
 // ErrUnavailable it may have left the line.
@@ -163,7 +163,7 @@ func (s *Store) Wait(ctx context.Context, session string, r Resource, wait time.
 		return Grant{}, ErrSessionGone
 	}
 	a, err := s.bucket.Do(ctx, peer.Await{
-		Pool: r.hash(), Session: sessionHash(session), Lock: r.Kind == KindLock, Wait: min(wait, s.cfg.MaxWait),
+		Pool: r.hash(), Session: sessionHash(session), Lock: r.Kind == KindLock, Wait: min(wait, year),
 	})
 	return s.granted(a, err, session, r.Key)
 }

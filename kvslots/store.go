@@ -88,8 +88,8 @@ func (s *Store) room() error {
 }
 
 // Borrow takes the lowest free slot of a pool under a lease, which is renewed until Lease.Return: see WithTTL and
-// WithFixedTTL. If no slot is free, or other borrowers wait already, Borrow waits in line for up to
-// Config.MaxWait, or WithWait. Longer times are clamped to the maxima of the Config.
+// WithFixedTTL. If no slot is free, or other borrowers wait already, Borrow waits in line until
+// ctx ends, or for WithWait. A longer ttl is clamped to Config.MaxTTL.
 //
 // The errors are ErrNoSlot, ErrNoPool (also if the pool is deleted during the wait),
 // ErrMaxWaiters, ErrKeyReused, ErrUnavailable, ErrClosed, a *RangeError, and context.Cause(ctx). For
@@ -144,7 +144,7 @@ func (s *Store) newBorrow(ids *leaseIDs, o *Options) peer.Borrow {
 	ids.lease = uuid.New()
 	r := peer.Borrow{
 		Pool: poolHash(ids.pool), LeaseOf: ids.hashOfClaim,
-		TTL: min(ttl, s.cfg.MaxTTL), Wait: min(wait, s.cfg.MaxWait), UntilPaused: o.UntilPaused, Label: o.Label, Origin: s.originHash(o.Origin),
+		TTL: min(ttl, s.cfg.MaxTTL), Wait: wait, UntilPaused: o.UntilPaused, Label: o.Label, Origin: s.originHash(o.Origin),
 		Request: requestHash(string(ids.pool[:]), ids.key),
 	}
 	r.Lease, r.Nonce = ids.hashOfClaim(0)

@@ -79,7 +79,7 @@ func (r *testbed) open(ctx context.Context, dir string, flush natsembed.Sync) er
 		return err
 	}
 	r.add(func() error { peer.Close(); return nil })
-	cfg := kvslots.Config{MaxWait: waitLimit, Sole: true, Durable: r.durable()}
+	cfg := kvslots.Config{Sole: true, Durable: r.durable()}
 	if r.store, err = natsstore.Open(ctx, peer, cfg); err != nil {
 		return err
 	}
@@ -114,6 +114,7 @@ const sessionIdle = time.Hour
 
 func (r *testbed) serve(hold bench.Holder) error {
 	lending, turns := gateway.NewLending(), gateway.NewTurns()
+	lending.MaxWait = waitLimit
 	times := gateway.SessionTimes{IdleTimeout: sessionIdle}
 	service, err := r.nats.ConnectService()
 	if err != nil {

@@ -48,7 +48,7 @@ func TestGhosts(t *testing.T) {
 		"call over NATS":               {"/rpc", call, subjects.RPC, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := open(t, func(c *config) { c.store = kvslots.Config{ResumeGrace: 10 * time.Minute, MaxWait: time.Minute} })
+			d := open(t, func(c *config) { c.store = kvslots.Config{ResumeGrace: 10 * time.Minute} })
 			d.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 			held := d.want(t, "POST", c.path, c.body, 200, "")
 			haunt := d.overHTTP

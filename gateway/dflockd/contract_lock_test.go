@@ -98,7 +98,7 @@ var lockContract = []clause{
 			d.want(t, a, "POST", "/v1/locks/"+path+"/release", `{"token":"`+g.Token+`"}`, 204, "")
 		}
 	}},
-	{sentence: "seconds are clamped to the maxima, not refused", store: kvslots.Config{MaxTTL: time.Minute, MaxWait: time.Second}, check: func(t *testing.T, d *fixture) {
+	{sentence: "seconds are clamped to the maxima, not refused", store: kvslots.Config{MaxTTL: time.Minute}, change: func(o *options) { o.gateway.Lending.MaxWait = time.Second }, check: func(t *testing.T, d *fixture) {
 		a, b := d.session(t), d.session(t)
 		if g := d.grant(t, a, "/v1/locks/k", `{"acquire_timeout_s":99999999999999999999,"lease_ttl_s":99999999999999999999}`); g.LeaseTTL != 60 {
 			t.Errorf("a lease of %d s", g.LeaseTTL)

@@ -80,9 +80,9 @@ func TestRefuse(t *testing.T) {
 // An answer never reports a longer wait than the cap allows.
 func TestWaitIsClamped(t *testing.T) {
 	d := newSite(t).startGateway(t, forrst.Config{
-		MaxWait:   time.Second,
 		Functions: functions(map[string]forrst.Func{"f.f": func(context.Context, forrst.Call) (any, error) { return 1, nil }}),
 	})
+	d.Lending.MaxWait = time.Second
 	options := `{"key":"k","auto_release":false,"ttl":{"value":1,"unit":"minute"},"block":{"value":1,"unit":"day"}}`
 	d.call(t, "f.f", "", options, 200, "")
 	d.call(t, "f.f", "", options, 408, `"message":"Lock acquisition timed out after 1 second","details":{"key":"k","scope":"function","full_key":"lock:f.f:k","waited":{"value":1,"unit":"second"}},"retryable":true`)

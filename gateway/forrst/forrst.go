@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/kvslots/kvslots/gateway/internal/ops"
-	"github.com/kvslots/kvslots/kvslots"
 )
 
 const (
@@ -44,10 +43,6 @@ type Config struct {
 	// Timeout bounds how long a function may take. 0 means DefaultTimeout.
 	Timeout time.Duration
 
-	// MaxWait is the longest wait that the locks grant. An answer reports it instead of
-	// a longer wait that the caller asked for. 0 means kvslots.DefaultMaxWait.
-	MaxWait time.Duration
-
 	// Tokens are the *gateway.Tokens of which callers need one for force-release; nil means
 	// that they need none. Over HTTP the gateway also checks its tokens for every request.
 	Tokens *ops.Tokens
@@ -63,7 +58,6 @@ func (c Config) withDefaults() Config {
 	c.Prefix = cmp.Or(c.Prefix, DefaultPrefix)
 	c.Functions = cmp.Or(c.Functions, defaultFunctions)
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
-	c.MaxWait = cmp.Or(c.MaxWait, kvslots.DefaultMaxWait)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }

@@ -43,7 +43,7 @@ func (s *Server) acquireLock(ctx context.Context, r request, from *ops.Call) (*k
 	case !errors.Is(err, kvslots.ErrNoSlot):
 		return nil, failed(r.id, s.storeError(err))
 	case o.block > 0:
-		return nil, failed(r.id, lockTimeout(o, full, s.cfg.MaxWait))
+		return nil, failed(r.id, lockTimeout(o, full, s.ops.Lending.Clamp(o.block)))
 	}
 	refusal := failed(r.id, &Error{
 		Code: codeNotAcquired, Message: "Unable to acquire lock", Retryable: true, status: http.StatusLocked,

@@ -77,7 +77,7 @@ func (s *site) connect(t testing.TB, connect func(...nats.Option) (*nats.Conn, e
 // startGateway starts a gateway, which stops when the test ends.
 func (s *site) startGateway(t testing.TB, cfg forrst.Config) *testGateway {
 	t.Helper()
-	store, closeStore := gatewaytest.OpenStore(t, s.server.Connect, kvslots.Config{MaxWait: cfg.MaxWait})
+	store, closeStore := gatewaytest.OpenStore(t, s.server.Connect, kvslots.Config{})
 	d := &testGateway{store: store}
 	cfg.NATS = s.connect(t, s.server.ConnectService, nats.ReconnectBufSize(-1), nats.CustomInboxPrefix("_KVSLOTS.x"))
 	if cfg.Functions == nil {

@@ -23,7 +23,7 @@ type fixture struct{ *gatewaytest.Gateway }
 func openStore(t *testing.T) *kvslots.Store {
 	t.Helper()
 	srv := gatewaytest.StartServer(t, natsembed.Config{})
-	store, _ := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{MaxTTL: time.Hour, MaxWait: time.Minute})
+	store, _ := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{MaxTTL: time.Hour})
 	return store
 }
 

@@ -86,12 +86,12 @@ func TestRequestKeyIsRefused(t *testing.T) {
 // answers say what was granted of its wait. Its first request was at another gateway.
 func TestPlaceOfABorrowerThatComesBack(t *testing.T) {
 	srv := gatewaytest.StartServer(t, natsembed.Config{})
-	impatient, _ := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{MaxWait: 2 * time.Second, ResumeGrace: time.Minute})
+	impatient, _ := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{ResumeGrace: time.Minute})
 	short := &fixture{gatewaytest.Open(t, func(cfg *gateway.Config) {
 		cfg.Lending.MaxWait = 2 * time.Second
 		cfg.Dialects = []gateway.Dialect{gateway.NewLibrary(impatient, cfg.Lending, cfg.Logger)}
 	})}
-	store, _ := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{MaxWait: time.Minute, ResumeGrace: time.Minute})
+	store, _ := gatewaytest.OpenStore(t, srv.Connect, kvslots.Config{ResumeGrace: time.Minute})
 	d := openFixture(t, store)
 	d.Do(t, "PUT", pool, `{"count":1}`)
 	_, holder, _ := d.keyed(t, "POST", pool+"/borrow", `{"ttl":600}`, "holder")

@@ -43,7 +43,7 @@ func startEmbeddedWith(t *testing.T, server natsembed.Config, store kvslots.Conf
 	inside, err := d.server.Connect()
 	fail(err)
 	t.Cleanup(inside.Close)
-	store.MaxWait, store.Logger = time.Hour, logtest.Logger()
+	store.Logger = logtest.Logger()
 	d.store, err = natsstore.Open(t.Context(), inside, store)
 	fail(err)
 	t.Cleanup(func() { _ = d.store.Close(context.Background()) })
@@ -51,6 +51,7 @@ func startEmbeddedWith(t *testing.T, server natsembed.Config, store kvslots.Conf
 	fail(err)
 	t.Cleanup(nc.Close)
 	d.lending = gateway.NewLending()
+	d.lending.MaxWait = time.Hour
 	cfg := natsapi.Config{Logger: logtest.Logger(), Pools: d.store, Lending: d.lending, Listener: d.server.Clients()}
 	for _, c := range change {
 		c(&cfg)

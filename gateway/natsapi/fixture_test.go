@@ -50,7 +50,7 @@ func openStore(t *testing.T, change ...func(*kvslots.Config)) (*kvslotstest.Serv
 
 func openPeer(t *testing.T, srv *kvslotstest.Server, change ...func(*kvslots.Config)) *kvslots.Store {
 	t.Helper()
-	cfg := kvslots.Config{MaxTTL: time.Hour, MaxWait: time.Minute, Logger: logtest.Logger()}
+	cfg := kvslots.Config{MaxTTL: time.Hour, Logger: logtest.Logger()}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/internal/gatewaytest"
 	"github.com/kvslots/kvslots/gateway/natsapi"
-	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
 )
 
@@ -36,9 +35,10 @@ func (d *fixture) flood(t *testing.T, requests, n int) (client *nats.Conn, pool 
 // many clients too. Locks have a room that
 // borrows do not take.
 func TestFloodsLeaveRoom(t *testing.T) {
-	srv, store := openStore(t, func(c *kvslots.Config) { c.MaxWait = time.Hour }) // no request of a flood ends
+	srv, store := openStore(t)
 	const size, share = 256, 64
 	d := startService(t, srv, store, withSessions(store), func(c *natsapi.Config) { c.MaxBorrows, c.VerbsPerSecond = size, 1e9 })
+	d.lending.MaxWait = time.Hour // no request of a flood ends
 	d.register(t, "1")
 	session := createSession(t, sessionsOverNATS(d))
 	const busy = `{"error":"too many requests at once"}`

@@ -45,7 +45,7 @@ func TestOthersInbox(t *testing.T) {
 		}
 	})
 	t.Run("at an external server", func(t *testing.T) {
-		srv, store := openStore(t, func(c *kvslots.Config) { c.MaxWait = kvslots.DefaultMaxWait })
+		srv, store := openStore(t)
 		d := startService(t, srv, store, tooFew)
 		d.victimIsServed(t, d.srv.Connect(), d.srv.Connect(), "_INBOX_victim", smallShare/2)
 	})

@@ -20,7 +20,7 @@ func TestCountedOnce(t *testing.T) {
 	for name, transport := range map[string]func(*gateways, *testing.T) *client.Client{"nats": (*gateways).overNATS, "http": (*gateways).overHTTP} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := serveStore(t, kvslots.Config{MaxPools: maxPools, MaxWait: time.Second})
+			g := serveStore(t, kvslots.Config{MaxPools: maxPools})
 			g.lending.MaxWait = time.Second
 			c, pool := transport(g, t), uuid.New()
 			kvslotstest.Must(t, kvslotstest.Err(g.store.Register(t.Context(), pool, 1)))

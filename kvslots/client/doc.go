@@ -28,7 +28,7 @@
 // # Repeats and timeouts
 //
 // Borrow and Acquire repeat a request whose answer was lost, or whose gateway has waited for
-// its Config.MaxWait, or cannot serve it now, until their wait is over. Each repeat has the same
+// its --max-wait, or cannot serve it now, until their wait is over. Each repeat has the same
 // request key (see kvslots.WithRequestKey), which the Client makes up if there is none: so it shares
 // the place in line, or the lease, of the first. A call with a wait of w ends within w and 3 s, also if a
 // gateway accepts the connection and never answers, and at once if a gateway asks for a longer pause than

@@ -172,7 +172,8 @@ func TestBorrowDoesNotLeaveWithoutAnAnswer(t *testing.T) {
 // A wait goes on when the gateway's longest wait is over.
 func TestWaitsLongerThanTheGateway(t *testing.T) {
 	t.Parallel() // waits for seconds
-	g := serveStore(t, kvslots.Config{MaxWait: time.Second})
+	g := serveStore(t, kvslots.Config{})
+	g.lending.MaxWait = time.Second
 	for name, c := range map[string]*client.Client{"nats": g.overNATS(t), "http": g.overHTTP(t)} {
 		t.Run(name, func(t *testing.T) {
 			pool := uuid.New()

@@ -143,5 +143,5 @@ func (e *Events) count(call *Call, err error) {
 func (e *Events) asksAgain(call *Call, err error) bool {
 	taken, ok := errors.AsType[*kvslots.TakenError](err)
 	paused := ok && taken.Paused && call.UntilPaused && time.Since(call.Arrived) < call.Wait
-	return call.Uncounted || call.RequestKey != "" && (paused || call.Wait > cmp.Or(e.of.MaxWait, kvslots.DefaultMaxWait))
+	return call.Uncounted || call.RequestKey != "" && (paused || call.Wait > e.of.Clamp(call.Wait))
 }

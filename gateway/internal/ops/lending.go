@@ -1,11 +1,13 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"sync/atomic"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -30,7 +32,7 @@ type Lending struct {
 	// Tokens have the names of operators, for the log. They are set before the first request.
 	Tokens *Tokens
 
-	// MaxWait is the longest wait that the store grants, for answers to name; 0 means
+	// MaxWait is the longest wait; longer ones are clamped to it. 0 means
 	// kvslots.DefaultMaxWait. It is set before the first request.
 	MaxWait time.Duration
 }
@@ -72,6 +74,11 @@ func (l *Lending) UntilStop(ctx context.Context) (until context.Context, end fun
 		done()
 		cancel(nil)
 	}
+}
+
+// Clamp returns a wait, or MaxWait if that is shorter.
+func (l *Lending) Clamp(wait time.Duration) time.Duration {
+	return min(wait, cmp.Or(l.MaxWait, kvslots.DefaultMaxWait))
 }
 
 func (l *Lending) Open() int { return int(l.borrows.Load()) }

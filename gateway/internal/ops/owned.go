@@ -31,7 +31,7 @@ var (
 
 func lockOwned(ctx context.Context, s *Service, call *Call) error {
 	err := call.fromOrigin(kvslots.ErrMaxLocksPerOrigin, func(origin string) (err error) {
-		call.Lock, err = s.Owned.LockOwned(ctx, call.Key, call.Owner, call.options(call.TTL, origin))
+		call.Lock, err = s.Owned.LockOwned(ctx, call.Key, call.Owner, call.options(s, call.TTL, origin))
 		return err
 	})
 	if err == nil {

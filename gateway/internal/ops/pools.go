@@ -61,7 +61,7 @@ func remove(ctx context.Context, s *Service, call *Call) error {
 }
 
 func borrow(ctx context.Context, s *Service, call *Call) error {
-	lease, err := s.Pools.Borrow(ctx, call.Pool, call.options(call.TTL, call.placeOrigin()))
+	lease, err := s.Pools.Borrow(ctx, call.Pool, call.options(s, call.TTL, call.placeOrigin()))
 	if err == nil {
 		call.setLease(lease)
 		call.LeaseID, call.Queued, call.outcome = lease.ID(), lease.Queued(), outcomeGranted
@@ -84,11 +84,12 @@ func (c *Call) placeOrigin() string {
 }
 
 // options sets the options of a call that takes a slot. The others were checked when the request was read.
-func (c *Call) options(ttl time.Duration, origin string) kvslots.Option {
+func (c *Call) options(s *Service, ttl time.Duration, origin string) kvslots.Option {
+	wait := s.Lending.Clamp(c.Wait)
 	return func(o *kvslots.Options) error {
-		o.TTL, o.Fixed, o.Wait, o.Origin = ttl, true, &c.Wait, origin
+		o.TTL, o.Fixed, o.Wait, o.Origin = ttl, true, &wait, origin
 		o.RequestKey, o.Label, o.AnyLimit, o.UntilPaused = c.RequestKey, c.Label, c.AnyLimit, c.UntilPaused
-		return kvslots.CheckTimes(ttl, c.Wait)
+		return kvslots.CheckTimes(ttl, wait)
 	}
 }
 

@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"cmp"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -41,7 +40,7 @@ func (s *Service) granted(c *Call) string {
 	if !c.Grants || c.Wait == 0 {
 		return ""
 	}
-	return strconv.FormatInt(int64(min(c.Wait, cmp.Or(s.Lending.MaxWait, kvslots.DefaultMaxWait))/time.Second), 10)
+	return strconv.FormatInt(int64(s.Lending.Clamp(c.Wait)/time.Second), 10)
 }
 
 // RefuseCall returns the answer to a call that has ended with an error: see Refuse.

@@ -37,7 +37,7 @@ func OfResource(kind kvslots.Kind, name string) *Operation {
 }
 
 func acquire(ctx context.Context, s *Service, call *Call) error {
-	grant, err := s.Sessions.Acquire(ctx, call.Session, call.Resource(), call.options(s.leaseTTL(call), ""))
+	grant, err := s.Sessions.Acquire(ctx, call.Session, call.Resource(), call.options(s, s.leaseTTL(call), ""))
 	return call.setWaited(grant, err)
 }
 
@@ -74,7 +74,7 @@ func abandonGrant(ctx context.Context, s *Service, call *Call) error {
 }
 
 func enqueue(ctx context.Context, s *Service, call *Call) error {
-	grant, acquired, err := s.Sessions.Enqueue(ctx, call.Session, call.Resource(), call.options(s.leaseTTL(call), ""))
+	grant, acquired, err := s.Sessions.Enqueue(ctx, call.Session, call.Resource(), call.options(s, s.leaseTTL(call), ""))
 	switch {
 	case err != nil:
 		return err
@@ -87,7 +87,7 @@ func enqueue(ctx context.Context, s *Service, call *Call) error {
 }
 
 func wait(ctx context.Context, s *Service, call *Call) error {
-	grant, err := s.Sessions.Wait(ctx, call.Session, call.Resource(), call.Wait)
+	grant, err := s.Sessions.Wait(ctx, call.Session, call.Resource(), s.Lending.Clamp(call.Wait))
 	grant.Queued = true // by enqueue, if not by this call
 	return call.setWaited(grant, err)
 }

@@ -98,7 +98,7 @@ func Check(t *testing.T, driver *exec.Cmd) {
 const maxWait = 2 * time.Second
 
 func startGateway(t *testing.T) (store *kvslots.Store, lending *gateway.Lending, url string) {
-	store = kvslotstest.New(t, kvslots.Config{MaxWait: maxWait, ResumeGrace: kvslots.DefaultResumeGrace})
+	store = kvslotstest.New(t, kvslots.Config{ResumeGrace: kvslots.DefaultResumeGrace})
 	lending = gateway.NewLending()
 	lending.MaxWait = maxWait
 	web := httptest.NewServer(gateway.New(gateway.Config{

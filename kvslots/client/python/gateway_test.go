@@ -44,12 +44,13 @@ func serve() error {
 		return err
 	}
 	store, err := natsstore.Open(context.Background(), nc, kvslots.Config{
-		MaxWait: *maxWait, ResumeGrace: kept, Logger: logtest.Logger(),
+		ResumeGrace: kept, Logger: logtest.Logger(),
 	})
 	if err != nil {
 		return err
 	}
 	lending := gateway.NewLending()
+	lending.MaxWait = *maxWait
 	streams := events.New(store, events.Config{Lending: lending, Logger: logtest.Logger()})
 	cfg := gateway.Config{
 		Store: store, Lending: lending, Logger: logtest.Logger(),

@@ -77,7 +77,7 @@ func newServer(c Config) *server {
 		lending: gateway.NewLending(), turns: gateway.NewTurns(), failed: make(chan error, 2),
 	}
 	s.lending.Waits.Limit(c.Settings.Waits)
-	s.lending.MaxWait, s.lending.Tokens = c.Settings.Store().MaxWait, c.Settings.Tokens
+	s.lending.MaxWait, s.lending.Tokens = c.Settings.MaxWait, c.Settings.Tokens
 	return s
 }
 

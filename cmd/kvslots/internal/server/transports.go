@@ -30,7 +30,7 @@ func (s *server) opened(finishers []gateway.Finisher) gateway.Config {
 	sessions := gateway.DflockdConfig{Lending: s.lending, Turns: s.turns, SessionTimes: s.settings.Sessions, Clients: s.clients, Logger: s.log}
 	streams := events.New(s.store, events.Config{Lending: s.lending, Logger: s.log})
 	c.Dialects = []gateway.Dialect{gateway.NewLibrary(s.store, s.lending, s.log), gateway.NewDflockd(s.store, sessions), s.functions, streams}
-	longest := s.settings.Store().MaxWait.Seconds()
+	longest := s.settings.MaxWait.Seconds()
 	c.Collectors = slices.Concat(s.nats.collectors(), streams.Collectors(), []prometheus.Collector{
 		metrics.Store(s.store.Metrics),
 		metrics.Gauge("kvslots_max_wait_seconds", "The longest wait for a slot: --max-wait.", nil, func() float64 { return longest }),

@@ -26,6 +26,7 @@ type Serve struct {
 	NATS                         NATS // to --nats-url; some fields also apply to --nats-addr
 	PublishEvents                bool
 	Waits                        gateway.Limits
+	MaxWait                      time.Duration
 	Sessions                     gateway.SessionTimes
 	DrainWait                    time.Duration
 	Check                        bool
@@ -79,7 +80,7 @@ func NewServe(flagSet *pflag.FlagSet) *Serve {
 	flags.row("max-connections-per-ip", maximum(&s.http.MaxConnectionsPerIP, 0), "maximum of such connections of each client address; 0 means half of --max-connections")
 
 	// Requests that wait.
-	flags.row("max-wait", Seconds(&s.store.MaxWait, kvslots.DefaultMaxWait, time.Second, MaxDuration), "longest wait for a slot; a larger wait is clamped to it")
+	flags.row("max-wait", Seconds(&s.MaxWait, kvslots.DefaultMaxWait, time.Second, MaxDuration), "longest wait for a slot; a larger wait is clamped to it")
 	flags.row("resume-grace", Duration(&s.store.ResumeGrace, kvslots.DefaultResumeGrace, 0, kvslots.MaxResumeGrace), "how long a request with an Idempotency-Key keeps its place in line after its client has gone; 0 means not at all")
 	flags.row("max-waiters-total", maximum(&s.Waits.Total, 100_000), "maximum of requests that wait at this gateway; 0 means no limit")
 	flags.row("max-waiters-per-ip", maximum(&s.Waits.PerIP, 0), "maximum of requests of each client address that wait at this gateway; 0 means no limit")

@@ -38,7 +38,7 @@ func (s *Serve) TCP() dflockdtcp.Config {
 
 func (s *Serve) Forrst() forrst.Config {
 	c := s.forrst
-	c.MaxWait, c.NoForceRelease, c.Tokens = s.store.MaxWait, !s.forceRelease, s.Tokens
+	c.NoForceRelease, c.Tokens = !s.forceRelease, s.Tokens
 	return c
 }
 

@@ -46,10 +46,10 @@ func TestPrecedence(t *testing.T) {
 		})
 	kvslotstest.Must(t, err)
 	want := NewServe(&pflag.FlagSet{})
-	want.store.MaxTTL = 30 * time.Second  // flag
-	want.store.MaxWait = 20 * time.Second // environment
-	want.store.MaxLocks = 3               // file
-	want.embedded.DataDir = "/from/file"  // file
+	want.store.MaxTTL = 30 * time.Second // flag
+	want.MaxWait = 20 * time.Second      // environment
+	want.store.MaxLocks = 3              // file
+	want.embedded.DataDir = "/from/file" // file
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got  %+v\nwant %+v", s, want)
 	}

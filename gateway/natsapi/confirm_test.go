@@ -52,12 +52,11 @@ func TestNotConfirmed(t *testing.T) {
 	}
 }
 
-// If a client is killed just before its turn comes, and the server has not noticed it yet,
-// the next in line gets the slot nevertheless, however often that happens.
+// If a client is killed while it waits, the next in line gets the slot at once.
 func TestConfirmerKilledWhileWaiting(t *testing.T) {
 	srv, store := openStore(t)
 	d := startService(t, srv, store)
-	d.killWhileWaiting(t, d.waitingConfirmer, func(*requester) {}, func(next *requester) wire.Lease {
+	d.killWhileWaiting(t, srv, d.waitingConfirmer, func(next *requester) wire.Lease {
 		return leaseOf(t, next.confirmGrant(t))
 	})
 }

@@ -114,7 +114,6 @@ type Service struct {
 	listed       []endpoint // all, in the order of INFO and STATS
 	sender       *delivery.Sender
 	requests     *requests
-	suspension   *suspension
 	counters     counters
 	addresses    *addresses    // nil without a Listener
 	verbLimit    *rate.Limiter // of requests to $SRV
@@ -123,13 +122,12 @@ type Service struct {
 	waitingCalls *room
 	others       *room // requests that do not wait in line
 
-	mu       sync.Mutex // guards subs and closed, and tasks.Add against tasks.Wait
-	subs     []*nats.Subscription
-	closed   bool
-	tasks    sync.WaitGroup
-	cancel   context.CancelFunc
-	watching sync.WaitGroup  // ends with ctx
-	ctx      context.Context // of the requests that are under way
+	mu     sync.Mutex // guards subs and closed, and tasks.Add against tasks.Wait
+	subs   []*nats.Subscription
+	closed bool
+	tasks  sync.WaitGroup
+	cancel context.CancelFunc
+	ctx    context.Context // of the requests that are under way
 }
 
 // Start starts a Service on nc. The caller must close nc only after the Service. nc should
@@ -150,8 +148,7 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 			Pools: cfg.Pools, Operator: cfg.Pools, Sessions: cfg.Sessions, Lending: cfg.Lending, Turns: cfg.Turns, Events: cfg.Lending.Events(ops.APINATS),
 			SessionTimes: cfg.SessionTimes, Functions: cfg.Calls, Log: cfg.Logger,
 		},
-		requests: newRequests(time.Now), suspension: newSuspension(time.Now),
-		verbLimit: rate.NewLimiter(rate.Limit(cmp.Or(cfg.VerbsPerSecond, DefaultVerbsPerSecond)), verbsAtOnce),
+		requests: newRequests(time.Now), verbLimit: rate.NewLimiter(rate.Limit(cmp.Or(cfg.VerbsPerSecond, DefaultVerbsPerSecond)), verbsAtOnce),
 	}
 	sending := delivery.Config{ReplyPrefixes: cfg.ReplyPrefixes, Logger: cfg.Logger}
 	if cfg.Listener != nil {
@@ -169,7 +166,6 @@ func Start(nc *nats.Conn, cfg Config) (*Service, error) {
 	s.identity = newIdentity(cfg.Version)
 	s.started = time.Now().UTC()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.watching.Go(func() { s.suspension.watch(s.ctx) })
 	if err := s.start(sending); err != nil {
 		s.cancel()
 		_ = s.Close(s.ctx)
@@ -237,7 +233,6 @@ func (s *Service) drain() (err error) {
 
 func (s *Service) stop() {
 	s.cancel()
-	s.watching.Wait()
 	_ = s.drain()
 	if s.sender != nil {
 		s.sender.Close()

@@ -32,13 +32,8 @@ func (s *Service) perform(r *request) {
 	if r.isUnheard(call) {
 		return
 	}
-	r.line = r.lineOf(call)
-	ctx, waiting := s.requests.begin(s.ctx, name, r.line, r.reply)
+	ctx, waiting := s.requests.begin(s.ctx, name)
 	defer waiting.end()
-	if s.isStale(ctx, r, call) {
-		s.refuse(r, context.Canceled)
-		return
-	}
 	err = s.ops.Do(ctx, s.ctx, call, func() {
 		if r.op.Grants && call.Granted() {
 			s.deliverGrant(r, waiting, call)
@@ -104,7 +99,6 @@ func (s *Service) deliverGrant(r *request, waiting *openRequest, grant *ops.Call
 		s.done(r, &reply)
 	case delivery.Unheard:
 		s.log.Debug("a borrower was gone when its turn came, or did not confirm")
-		s.skipGone(r.line)
 		s.ops.TakeBack(s.ctx, grant)
 	case delivery.Unknown: // the client may have received it, so it must not be lent again
 		s.log.Warn("it is not known whether a borrower received its answer; if not, its lease ends by its ttl")

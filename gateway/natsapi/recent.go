@@ -10,8 +10,7 @@ import (
 // the names.
 type recent[V any] struct {
 	age  time.Duration
-	most int  // of the values that are put in one age
-	keep bool // whether values beyond most are not remembered; otherwise they displace older ones
+	most int // of the values that are put in one age; more displace older ones
 
 	seed       maphash.Seed
 	young, old map[uint64]V
@@ -19,30 +18,19 @@ type recent[V any] struct {
 }
 
 const (
-	// earlyAge is that of a cancellation that arrives before its request. It can only
-	// overtake requests that have reached this process.
-	earlyAge = time.Second
-
-	// maxEarly is the maximum of cancellations that are remembered in earlyAge, about as
-	// many as one goroutine can handle in that time.
-	maxEarly = 1 << 17
-
 	// grantedAge is that of a sent grant, since its client may cancel the request at the same
 	// time. maxGranted is the maximum in that time.
 	grantedAge = 5 * time.Second
 	maxGranted = 4096
 )
 
-func newRecent[V any](age time.Duration, most int, keep bool) recent[V] {
-	return recent[V]{age: age, most: most, keep: keep, seed: maphash.MakeSeed()}
+func newRecent[V any](age time.Duration, most int) recent[V] {
+	return recent[V]{age: age, most: most, seed: maphash.MakeSeed()}
 }
 
 func (r *recent[V]) put(name string, v V, now time.Time) {
 	r.rotate(now)
 	if len(r.young) >= r.most {
-		if r.keep {
-			return
-		}
 		r.old, r.young = r.young, nil
 	}
 	if r.young == nil {

@@ -29,7 +29,6 @@ type request struct {
 	confirms bool // whether the client will confirm a grant
 	count    *counter
 	op       *ops.Operation // nil for a cancellation
-	line     string         // see lineOf
 	trace    ops.Trace
 
 	place *place
@@ -79,17 +78,8 @@ func (r *request) Remote() string { return "" }
 
 func (r *request) Trace() ops.Trace { return r.trace }
 
-// HungUp waits until the server has noticed closed sockets.
-func (r *request) HungUp() bool {
-	gone := r.gone()
-	if gone {
-		r.service.skipGone(r.line)
-	}
-	return gone
-}
-
-// gone is HungUp for a request whose turn has not come. It returns false without a reply subject.
-func (r *request) gone() bool { return r.reply != "" && r.service.sender.Gone(r.reply) }
+// HungUp asks the server whether the reply subject has a subscription. It returns false without one.
+func (r *request) HungUp() bool { return r.reply != "" && !r.service.sender.Listens(r.reply) }
 
 // drop releases the memory of the body and the header after they were read, since the
 // request may wait long.

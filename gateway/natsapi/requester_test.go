@@ -16,7 +16,6 @@ import (
 // requester is a client that has sent one request, from a connection that can be cut.
 type requester struct {
 	nc      *nats.Conn
-	id      uint64 // of the connection
 	conn    net.Conn
 	answers *nats.Subscription
 }
@@ -29,8 +28,6 @@ func (d *fixture) send(t *testing.T, subject, body string, header nats.Header, o
 	kvslotstest.Must(t, err)
 	t.Cleanup(nc.Close)
 	r.nc = nc
-	r.id, err = nc.GetClientID()
-	kvslotstest.Must(t, err)
 	m := &nats.Msg{Subject: subject, Reply: nc.NewInbox(), Header: header, Data: []byte(body)}
 	r.answers, err = nc.SubscribeSync(m.Reply)
 	kvslotstest.Must(t, err)
@@ -64,9 +61,9 @@ func (r *requester) Dial(network, address string) (conn net.Conn, err error) {
 // kill cuts the socket, as the kernel does for a process that was killed.
 func (r *requester) kill() { r.conn.Close() }
 
-// isListed reports whether the server still has the connection.
-func (r *requester) isListed(srv *kvslotstest.Server) bool {
-	return srv.GetClient(r.id) != nil
+// isHeard reports whether the server has the subscription of the answer.
+func (r *requester) isHeard(srv *kvslotstest.Server) bool {
+	return srv.GlobalAccount().Interest(r.answers.Subject) > 0
 }
 
 // answer returns the next answer.

@@ -12,91 +12,56 @@ import (
 	"github.com/kvslots/kvslots/kvslots/subjects"
 )
 
-// requests are the open requests that a client has named in order to cancel them, and those that
-// may wait in a line.
+// requests are the open requests that a client has named in order to cancel them.
 //
-// A client may send a cancellation before the grant has reached it, so requests remembers
-// grants for a while. A cancellation may also overtake its request, since the two have
-// different subjects, so requests also remembers cancellations of unknown requests.
+// A client may send a cancellation before the grant has reached it, so requests remembers grants for a while. It forgets a
+// cancellation of a request that it does not know.
 type requests struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	named   requestLists // by name
-	lines   requestLists // by line, in the order of arrival
-	early   recent[struct{}]
+	named   map[string][]*openRequest
 	granted recent[*ops.Call]
 }
 
 type openRequest struct {
 	of        *requests
-	name      string // "" for a request that cannot be cancelled
-	line      string // in which it may wait; "": none
-	reply     string
-	asked     bool                    // whether its client has gone
-	cancel    context.CancelCauseFunc // nil without a name and a line
+	name      string                  // "" for a request that cannot be cancelled
+	cancel    context.CancelCauseFunc // nil without a name
 	cancelled bool
 }
 
-// requestLists are open requests in lists, of which none is "".
-type requestLists map[string][]*openRequest
-
-func (l requestLists) add(name string, w *openRequest) {
-	if name != "" {
-		l[name] = append(l[name], w)
-	}
-}
-
-func (l requestLists) remove(name string, w *openRequest) {
-	if i := slices.Index(l[name], w); i >= 0 {
-		l[name] = slices.Delete(l[name], i, i+1)
-	}
-	if len(l[name]) == 0 {
-		delete(l, name)
-	}
-}
-
 func newRequests(now func() time.Time) *requests {
-	return &requests{
-		now: now, named: requestLists{}, lines: requestLists{},
-		early:   newRecent[struct{}](earlyAge, maxEarly, true), // a flood of cancellations displaces none
-		granted: newRecent[*ops.Call](grantedAge, maxGranted, false),
-	}
+	return &requests{now: now, named: map[string][]*openRequest{}, granted: newRecent[*ops.Call](grantedAge, maxGranted)}
 }
 
-// begin opens a request, which end closes. The context ends when it is cancelled, or its client is
-// found to have gone.
-func (r *requests) begin(ctx context.Context, name, line, reply string) (context.Context, *openRequest) {
-	w := &openRequest{of: r, name: name, line: line, reply: reply}
-	if name == "" && line == "" {
+// begin opens a request, which end closes. The context ends when it is cancelled.
+func (r *requests) begin(ctx context.Context, name string) (context.Context, *openRequest) {
+	w := &openRequest{of: r, name: name}
+	if name == "" {
 		return ctx, w
 	}
 	ctx, w.cancel = context.WithCancelCause(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, cancelled := r.early.get(name, r.now()); cancelled && name != "" {
-		w.stop()
-	}
-	r.named.add(name, w)
-	r.lines.add(line, w)
+	r.named[name] = append(r.named[name], w)
 	return ctx, w
 }
 
-func (w *openRequest) stop() {
-	w.cancelled = true
-	w.cancel(ops.ErrWithdrawn)
-}
-
 func (w *openRequest) end() {
-	if w.cancel == nil {
+	if w.name == "" {
 		return
 	}
 	w.cancel(nil)
 	r := w.of
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.named.remove(w.name, w)
-	r.lines.remove(w.line, w)
+	if i := slices.Index(r.named[w.name], w); i >= 0 {
+		r.named[w.name] = slices.Delete(r.named[w.name], i, i+1)
+	}
+	if len(r.named[w.name]) == 0 {
+		delete(r.named, w.name)
+	}
 }
 
 // grant records the request's grant. It returns false if the request was cancelled; the
@@ -124,12 +89,9 @@ func (r *requests) cancel(name string) *ops.Call {
 		r.granted.remove(name)
 		return grant
 	}
-	open := r.named[name]
-	for _, w := range open {
-		w.stop() // the store may still grant a lease: see grant
-	}
-	if len(open) == 0 {
-		r.early.put(name, struct{}{}, r.now())
+	for _, w := range r.named[name] {
+		w.cancelled = true // the store may still grant a lease: see grant
+		w.cancel(ops.ErrWithdrawn)
 	}
 	return nil
 }

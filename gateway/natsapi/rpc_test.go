@@ -47,7 +47,8 @@ func TestDeadCallerInLine(t *testing.T) {
 	waiters(1)
 	alive := d.send(t, "kvslots.rpc", callInLine, nil)
 	waiters(2)
-	dying.conn.Close()
+	dying.kill()
+	gatewaytest.Eventually(t, "the server knows", func() bool { return !dying.isHeard(srv) })
 	kvslotstest.Must(t, kvslotstest.Err(store.UnlockOwned(t.Context(), holder)))
 	if m := alive.answer(t); status(m) != "200" {
 		t.Fatalf("%s %s", status(m), m.Data)

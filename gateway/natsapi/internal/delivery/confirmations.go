@@ -13,19 +13,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
-const (
-	// confirmTimeout is how long a client may take to confirm a grant. It covers the
-	// slowest round trip between continents and a long pause of the client's process,
-	// since a client that is alive and late loses its turn. A probe notices a dead
-	// client sooner.
-	confirmTimeout = time.Second
-
-	// firstProbe is when the server is first asked whether the reply subject of an
-	// unconfirmed grant still has a subscription. It is a little longer than the
-	// server takes to notice a closed socket; see deathNotice. Each further probe
-	// waits twice as long as the one before.
-	firstProbe = 5 * time.Millisecond
-)
+// confirmTimeout is how long a client may take to confirm a grant. It covers the slowest round trip between continents and a
+// long pause of the client's process, since a client that is alive and late loses its turn.
+const confirmTimeout = time.Second
 
 // confirmations sends grants that their clients confirm.
 //
@@ -37,7 +27,7 @@ const (
 // arrived.
 type confirmations struct {
 	nc     *nats.Conn
-	sender *Sender // probes reply subjects, and decides which are allowed
+	sender *Sender // asks the server, and decides which reply subjects are allowed
 	prefix string  // of this gateway's subjects
 	sub    *nats.Subscription
 
@@ -64,11 +54,12 @@ func newConfirmations(nc *nats.Conn, s *Sender, cfg Config) (c *confirmations, e
 }
 
 // send publishes a grant. It returns Heard if the client confirmed it, and otherwise
-// Unheard; a later confirmation is refused then. It takes up to confirmTimeout, but only
-// milliseconds for a client that has disconnected.
+// Unheard; a later confirmation is refused then. It takes up to confirmTimeout, but only two
+// round trips if nothing is subscribed to the grant's subject.
 func (c *confirmations) send(ctx context.Context, grant *nats.Msg) Outcome {
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
 	waiting := &unconfirmed{make(chan Outcome, 1), make(chan struct{}, 1)}
-	reported := waiting.reported
 	grant.Reply = randomBelow(c.prefix)
 	grant.Header.Set(wire.ConfirmHeader, strconv.FormatInt(confirmTimeout.Milliseconds(), 10))
 	c.mu.Lock()
@@ -77,34 +68,22 @@ func (c *confirmations) send(ctx context.Context, grant *nats.Msg) Outcome {
 	if c.nc.PublishMsg(grant) != nil {
 		return c.end(grant.Reply, waiting)
 	}
-	began, pause := time.Now(), firstProbe
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	for {
+	for reported := waiting.reported; ; reported = nil { // a second report could only be a client's
 		select {
 		case what := <-waiting.result:
 			return what
 		case <-ctx.Done():
 			return c.end(grant.Reply, waiting)
 		case <-reported:
-			if usedUp(grant.Subject) || c.sender.deliveries.listens(grant.Subject) != Heard {
+			if !c.sender.Listens(grant.Subject) {
 				return c.end(grant.Reply, waiting)
 			}
-			reported = nil // by a client; the server would have done it before
-			continue
-		case <-timer.C:
 		}
-		if time.Since(began) >= confirmTimeout || !usedUp(grant.Subject) && c.sender.deliveries.listens(grant.Subject) == Unheard {
-			return c.end(grant.Reply, waiting)
-		}
-		pause *= 2
-		timer.Reset(min(pause, confirmTimeout-time.Since(began)))
 	}
 }
 
 // usedUp reports whether a reply subject reaches its client only once: the server removes
-// the reply subject of a service import with the first answer, and with a probe. A probe after
-// the answer would find no subscription although the client is alive, and the answer after a
+// the reply subject of a service import with the first answer, and with a probe. The answer after a
 // probe would not arrive.
 func usedUp(reply string) bool { return strings.HasPrefix(reply, subjects.Import+".") }
 

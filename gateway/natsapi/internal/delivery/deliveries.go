@@ -13,13 +13,6 @@ import (
 // trip to the server.
 const deliveryTimeout = 5 * time.Second
 
-// deathNotice is about how long the server takes to notice that a client's socket was
-// closed. Until then it still has the subscription, and reports a grant to the dead client
-// as delivered. Measured on a machine that is not overloaded: a slot that was granted
-// within 0.2 ms of the client's death was lost until its TTL in 58 % of the cases; a slot
-// that was granted after 1 ms in none.
-const deathNotice = 3 * time.Millisecond
-
 // deliveries sends answers and learns whether a client was subscribed to their subjects.
 //
 // When a message with a reply subject goes to a subject without a subscription, the server
@@ -141,18 +134,6 @@ func (d *deliveries) end(answer string, what Outcome) {
 // the subject of an earlier message.
 func isNoResponders(m *nats.Msg) bool {
 	return len(m.Data) == 0 && m.Header.Get("Status") == "503"
-}
-
-// settle waits until the server has noticed closed sockets: a waiting client may have died
-// a moment ago. Round trips to the server lengthen the wait if the server is slow.
-func (d *deliveries) settle() {
-	const rounds = 3
-	for range rounds {
-		time.Sleep(deathNotice / rounds)
-		if d.nc.FlushTimeout(deliveryTimeout) != nil {
-			return // send will return the outcome
-		}
-	}
 }
 
 // receive handles markers, and the server's reports about answers and probes.

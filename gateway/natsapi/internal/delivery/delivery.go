@@ -68,37 +68,15 @@ func (s *Sender) Close() {
 // without one gets no answer, and may.
 func (s *Sender) MayAnswer(reply string) bool { return s.replies.mayGoTo(reply) }
 
-// Grant publishes the grant of a request. queued reports whether the request has waited in line,
-// confirms whether its client will confirm the grant. Grant blocks until the outcome is known, or until ctx ends:
-// for a round trip to the server, for some milliseconds after a wait, or for up to
-// confirmTimeout.
-//
-// If the request waited, its client may have died without the server having noticed, so Grant
-// first waits for that, unless the client confirms. Sending the grant first and asking the
-// server afterwards would not work: a client may end its subscription because it has received
-// the grant, and would then lose what it holds.
-//
-// If the request did not wait, Grant does not wait either: a client that dies at that moment
-// could as well have died just after it received the grant.
+// Grant publishes the grant of a request. queued reports whether the request has waited in line, confirms whether its client
+// will confirm the grant. Grant blocks until the outcome is known, or until ctx ends: for a round trip to the server, or for up
+// to confirmTimeout if the client confirms a grant after a wait. A client of which the server has not noticed yet that it has died
+// counts as alive, unless it confirms.
 func (s *Sender) Grant(ctx context.Context, grant *nats.Msg, arrived time.Time, queued, confirms bool) Outcome {
-	switch {
-	case !queued && time.Since(arrived) <= quickGrant:
-		return s.deliveries.send(grant)
-	case confirms:
+	if confirms && (queued || time.Since(arrived) > quickGrant) {
 		return s.confirmations.send(ctx, grant)
 	}
-	s.deliveries.settle()
 	return s.deliveries.send(grant)
-}
-
-// Gone reports whether the client with a reply subject has certainly disconnected. It blocks
-// for some milliseconds, until the server has noticed closed sockets.
-func (s *Sender) Gone(reply string) bool {
-	if usedUp(reply) {
-		return false
-	}
-	s.deliveries.settle()
-	return !s.Listens(reply)
 }
 
 // Listens reports whether a client may be subscribed to a reply subject, as far as the server has

@@ -29,13 +29,9 @@ func (b *Bucket) flush(calls []*call) {
 	})
 }
 
-// needsNoFlush reports whether an answer depends on no entry of the bucket, is for Ready, which
-// waits for the flush itself, or for Follow: the holder of a lease that has ended should stop at
-// once.
+// needsNoFlush reports whether an answer depends on no entry of the bucket, or is for Ready, which
+// waits for the flush itself.
 func needsNoFlush(r peer.Request, a peer.Answer) bool {
-	switch r.(type) {
-	case peer.Confirm, peer.Follow:
-		return true
-	}
-	return a.Err == peer.ErrUnavailable || a.Err == peer.ErrClosed
+	_, ready := r.(peer.Confirm)
+	return ready || a.Err == peer.ErrUnavailable || a.Err == peer.ErrClosed
 }

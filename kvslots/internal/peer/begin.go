@@ -58,8 +58,6 @@ func (p *Peer) serve(request Request, c *call) {
 	case ReadLease:
 		p.sessions.use(c, r.Session)
 		r.Held.read(&p.look, c)
-	case Follow:
-		p.look.follow(c, r)
 	case Confirm:
 		p.confirm(c)
 	}

@@ -11,7 +11,6 @@ type call struct {
 	id      uint64
 	session attendant // the calling client session; nil: none
 	quits   quitter   // ends the pending work of the call and answers it; nil: there is none
-	reload  func()    // called when the view has become live again; may be nil
 	limit   timer     // when it is answered ErrUnavailable
 	effect  bool      // it may take effect although its session ends, so it is answered with its outcome
 	parked  *Answer   // an answer that waits for the session's refresh; nil: none
@@ -48,9 +47,6 @@ func (k *kernel) countCalls() int { return len(k.calls.open) }
 
 func (c *call) bound(at Instant) { c.k.armFor(&c.limit, at, (*overdueCall)(c)) }
 
-// unbound lets the call take as long as it takes.
-func (c *call) unbound() { c.k.disarm(&c.limit) }
-
 type overdueCall call
 
 func (c *overdueCall) fire() { (*call)(c).end(ErrUnavailable) }
@@ -63,15 +59,6 @@ func (f quitFunc) quit(why error) { f(why) }
 
 // onQuit sets what ends the call early; nil: it is answered with the error.
 func (c *call) onQuit(q quitter) { c.quits = q }
-
-// onReload sets what is called when the view has become live again.
-func (c *call) onReload(do func()) { c.reload = do }
-
-func (c *call) reloaded() {
-	if c.reload != nil {
-		c.reload()
-	}
-}
 
 // takesEffect records that the call may take effect although its session ends.
 func (c *call) takesEffect() { c.effect = true }

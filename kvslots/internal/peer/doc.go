@@ -70,6 +70,6 @@
 //     repeat.go, restart.go; names.go, limitmismatch.go and idlepools.go, which the others call by the interface naming; enqueue.go
 //     and await.go.
 //   - Sessions: session.go, session_end.go.
-//   - What looks at the view: follow.go, stats.go, read.go, ranking.go, event.go.
+//   - What looks at the view: stats.go, read.go, ranking.go, event.go.
 //   - The peer, which joins them: peer.go, hub.go, begin.go, cleaning.go, remains.go.
 package peer

@@ -14,7 +14,6 @@ func TestEvict(t *testing.T) {
 	first := h.borrow(pool, 0)
 	first.Label = "stuck"
 	fence := h.must(first).Grant.Fence
-	follower := h.begin(peer.Follow{Held: peer.Held{Pool: pool, Lease: first.Lease}})
 	waiting := h.borrow(pool, time.Hour)
 	next := h.begin(waiting)
 	h.wantError(h.begin(peer.Evict{Pool: h.hash(), Fence: fence}), peer.ErrNoPool)
@@ -22,9 +21,6 @@ func TestEvict(t *testing.T) {
 	h.wantError(h.begin(peer.Evict{Pool: pool, Fence: fence + 1}), peer.ErrOtherHolder)
 	if d := h.must(peer.Evict{Pool: pool, Fence: fence}).Detail; len(d.Holders) != 1 || d.Holders[0].Label != "stuck" || d.Holders[0].Fence != fence {
 		t.Errorf("ended: %+v", d)
-	}
-	if a := h.granted(follower); a.Ended != peer.ErrEvicted {
-		t.Errorf("the cause is %v", a.Ended)
 	}
 	h.wantError(h.begin(peer.Renew{Held: peer.Held{Pool: pool, Lease: first.Lease}, TTL: time.Hour}), peer.ErrEvicted)
 	h.wantError(h.begin(peer.Return{Held: peer.Held{Pool: pool, Lease: first.Lease}}), peer.ErrEvicted)

@@ -179,21 +179,6 @@ func TestFault12ManyIdlePools(t *testing.T) {
 	})
 }
 
-// A renewal took 10 ms with 1,000 followed leases in one pool, since each event looked
-// up every followed lease; so 60 of 1,000 leases of ten seconds were lost.
-func TestFault4RenewalAmongManyFollowed(t *testing.T) {
-	constant(t, 10, 1000, func(h *harness, n int) func() {
-		pool := h.newPool(1000)
-		var lease peer.Borrow
-		for range n {
-			lease = h.borrow(pool, 0)
-			h.must(lease)
-			h.begin(peer.Follow{Held: peer.Held{Pool: pool, Lease: lease.Lease}})
-		}
-		return func() { h.must(peer.Renew{Held: giveBack(lease).Held, TTL: time.Hour}) }
-	})
-}
-
 // An entry of a pool without pending work, and an empty Ready, do not allocate.
 func TestFault12FedDoesNotAllocate(t *testing.T) {
 	h := newHarness(t)

@@ -49,7 +49,6 @@ func (u *hub) apply(e *entry.Entry, age time.Duration) {
 	}
 	if p.isLive() { // a reading may skip the entries between the lease and the marker of a later one
 		p.noteEnding(before.lease, e.Cause)
-		p.look.applied(e, before.lease)
 	}
 }
 
@@ -60,9 +59,6 @@ func (u *hub) becameLive() {
 	p.watch.startsOver()
 	p.pools.purgeOrphans()
 	p.pools.markAll()
-	for _, c := range p.openCalls() {
-		c.reloaded()
-	}
 	p.cleanUp()
 }
 

@@ -44,7 +44,6 @@ type Answer struct {
 	Refusal *Refusal // with ErrNoSlot and ErrLimitMismatch of what asks for a slot
 	Stats   *reads.Stats
 	Detail  *reads.Detail
-	Ended   error      // Follow: why what it follows has ended
 	created entry.Hash // CreateSession: the session, of which only the caller will know
 }
 

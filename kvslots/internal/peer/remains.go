@@ -2,11 +2,11 @@ package peer
 
 import "fmt"
 
-// Remains describes the pending work: unanswered calls other than Follow, pools and
-// sessions in use, and purges. It returns "" if there is none. It is for tests, which look
+// Remains describes the pending work: unanswered calls, pools and sessions in
+// use, and purges. It returns "" if there is none. It is for tests, which look
 // for work that a peer has forgotten.
 func (p *Peer) Remains() string {
-	calls, sessions := p.countCalls()-p.look.countFollows(), p.sessions.inUse()
+	calls, sessions := p.countCalls(), p.sessions.inUse()
 	_, discards := p.countUnsettled()
 	pools := p.pools.remains()
 	if calls+len(pools)+sessions+discards == 0 {

@@ -250,7 +250,3 @@ type SetLimit struct {
 // Confirm is answered when a write that was sent at most confirmedFor before the request,
 // or later, is acknowledged and in the view. ErrUnavailable.
 type Confirm struct{}
-
-// Follow is answered when a lease has ended, or the session that holds it; at once if it is not
-// live. Without a lease it follows the session alone. It does not use the session. Answer.Ended.
-type Follow struct{ Held }

@@ -26,7 +26,7 @@ var rooms = map[string]struct{ files, uses string }{
 	"registry": {"register delete outofservice", "contract kernel post keeper leases"},
 	"lend":     {"pool borrow wish borrow_phase share caller claiming ticket repeat restart names limitmismatch idlepools enqueue await", "contract kernel post keeper leases"},
 	"sessions": {"session session_end", "contract kernel post keeper leases"},
-	"look":     {"follow stats read find ranking event", "contract kernel post keeper leases"},
+	"look":     {"stats read find ranking event", "contract kernel post keeper leases"},
 	"peer":     {"peer hub begin cleaning remains", "contract kernel post keeper leases registry lend sessions look"},
 }
 

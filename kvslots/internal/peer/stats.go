@@ -9,6 +9,9 @@ import (
 	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
+// look reads the view for callers.
+type look struct{ *leases }
+
 func (p *look) readStats(c *call, r ReadStats) {
 	p.whenCurrent(c, func() { c.answer(Answer{Stats: readStats(r, p.view(), p.now())}) })
 }

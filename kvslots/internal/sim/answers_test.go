@@ -60,7 +60,6 @@ var answers = map[string]answerKinds{
 	"ReadLease":     {often: []error{peer.ErrNotHeld}, rare: []error{peer.ErrNoPool, peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
 	"SetOut":        {often: []error{peer.ErrNoPool, peer.ErrNoPosition}, rare: []error{peer.ErrMaxOut, peer.ErrMaxLocks, peer.ErrMaxLocksPerOrigin, peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
 	"Evict":         {often: []error{peer.ErrNotHeld, peer.ErrOtherHolder}, rare: []error{peer.ErrNoPool, peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
-	"Follow":        {rare: []error{peer.ErrClosed, errCrashed}},
 	"Confirm":       {rare: []error{peer.ErrUnavailable, peer.ErrClosed, errCrashed}},
 }
 

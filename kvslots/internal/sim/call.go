@@ -139,8 +139,6 @@ func targetOf(r peer.Request) target {
 		return target{pool: r.Pool, lease: r.Lease}
 	case peer.Renew:
 		return target{pool: r.Pool, lease: r.Lease, session: r.Session, ttl: r.TTL}
-	case peer.Follow:
-		return target{pool: r.Pool, lease: r.Lease}
 	case peer.ReleaseOwned:
 		return target{pool: r.Pool}
 	case peer.Register:

@@ -52,7 +52,6 @@ type checker struct {
 	lastLoss     Instant // when the stream last lost data; 0: never
 	waitingCalls []*call // calls that may wait for a slot
 	surveys      []*call // calls under way that read the state of pools
-	follows      []*follow
 	lines        lineChecker
 	losses       lossChecker
 	catchUps     catchUpChecker
@@ -72,16 +71,6 @@ func newChecker(s *Simulation) *checker {
 	k.abandoned = abandonedChecker{checker: k}
 	k.caps = capChecker{checker: k, usedAt: map[entry.Hash]Instant{}, idle: map[entry.Hash]bool{}, shares: map[entry.Hash]share{}, origins: map[entry.Hash]share{}}
 	return k
-}
-
-// countOpen counts the calls under way, without Follow, which may last for ever.
-func (k *checker) countOpen() (n int) {
-	for _, c := range k.openCalls {
-		if _, follows := c.request.(peer.Follow); !follows {
-			n++
-		}
-	}
-	return n
 }
 
 func (k *checker) begin(c *call) {
@@ -110,11 +99,7 @@ func (k *checker) begin(c *call) {
 	if c.target.wait > 0 {
 		k.waitingCalls = append(k.waitingCalls, c)
 	}
-	if _, follows := c.request.(peer.Follow); follows {
-		k.follows = append(k.follows, &follow{call: c})
-	} else {
-		k.expectAnswer(c, k.deadline(c))
-	}
+	k.expectAnswer(c, k.deadline(c))
 }
 
 // deadline returns when a call must have been answered. A peer that was paused is given

@@ -201,7 +201,6 @@ func (k *checker) checkProgress() {
 	s := k.s
 	s.after(checkEvery, k.checkProgress)
 	k.lines.updateCleaned()
-	k.checkFollows()
 	k.abandoned.check()
 	k.waitingCalls = slices.DeleteFunc(k.waitingCalls, func(c *call) bool { return c.end != 0 || c.gaveUp != 0 || c.decided != 0 })
 	for _, c := range k.waitingCalls {

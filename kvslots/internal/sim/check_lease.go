@@ -193,10 +193,6 @@ func (k *checker) answeredLease(c *call) {
 		k.leaseRead(c)
 	case peer.Renew:
 		k.renewed(c, r)
-	case peer.Follow:
-		if l := c.facts.lease; l != nil && c.answer.Err == nil && l.certainlyLive(c.end) {
-			k.wrong(c, "the lease has not ended")
-		}
 	}
 }
 

@@ -235,11 +235,6 @@ func TestChecks(t *testing.T) {
 			x.owned(a)
 			x.answer(peer.ReleaseOwned{Pool: x.pool, Owner: "a"}, peer.Answer{Err: peer.ErrNotHeld})
 		}},
-		"followed": {"has not ended", func(x *checkerTest) {
-			x.config(1)
-			x.borrow(a, 0)
-			x.answer(peer.Follow{Held: peer.Held{Pool: x.pool, Lease: a}}, peer.Answer{})
-		}},
 		"unanswered": {"has no answer", func(x *checkerTest) { x.ask(peer.ReadPool{Pool: x.pool}); x.sleep(10 * time.Second) }},
 		"stall": {"stall", func(x *checkerTest) {
 			x.config(1)

@@ -119,9 +119,6 @@ func (b *borrower) step() {
 			b.think(b.step)
 			return
 		}
-		if b.chance(0.1) {
-			b.follow(c.node)
-		}
 		if copies {
 			b.sendCopy(r, c.target.request, b.lease)
 		}
@@ -171,12 +168,6 @@ func (b *borrower) sendCopy(r peer.Borrow, key, lease entry.Hash) {
 func (b *borrower) abandon(c *call) {
 	if g := c.answer.Grant; c.node.serving() {
 		b.s.ask(b.name, c.node, peer.Abandon{Pool: c.target.pool, Lease: g.Lease, Sharers: g.Sharers}, nil)
-	}
-}
-
-func (b *borrower) follow(n *node) {
-	if n.serving() {
-		b.s.ask(b.name, n, peer.Follow{Held: peer.Held{Pool: b.pool, Lease: b.lease}}, nil)
 	}
 }
 

@@ -13,9 +13,8 @@ type FlushPlan struct {
 	Fails float64       // share of answers whose flush fails
 }
 
-func needsNoFlush(c *call, a *peer.Answer) bool {
-	_, follows := c.request.(peer.Follow)
-	return follows || isAny(a.Err, peer.ErrUnavailable, peer.ErrClosed)
+func needsNoFlush(a *peer.Answer) bool {
+	return isAny(a.Err, peer.ErrUnavailable, peer.ErrClosed)
 }
 
 // flush delivers an answer after a flush. If the flush fails, the client does not get

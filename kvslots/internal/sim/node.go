@@ -164,7 +164,7 @@ func (n *node) answered(a *peer.Answer) {
 	}
 	delete(n.calls, a.Call)
 	c.decided = n.s.now
-	if n.s.plan.Flush.Delay == 0 || needsNoFlush(c, a) {
+	if n.s.plan.Flush.Delay == 0 || needsNoFlush(a) {
 		c.finish(*a)
 	} else {
 		n.flush(c, *a)

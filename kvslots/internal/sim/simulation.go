@@ -101,14 +101,14 @@ func (s *Simulation) finish() {
 		s.runUntil(s.now.Add(time.Second))
 	}
 	limit := s.now.Add(2*s.plan.Clients.Wait + 2*s.plan.Clients.TTL + 2*time.Minute)
-	for s.failed == nil && s.now < limit && (s.unfinished > 0 || s.check.countOpen() > 0) {
+	for s.failed == nil && s.now < limit && (s.unfinished > 0 || len(s.check.openCalls) > 0) {
 		s.runUntil(s.now.Add(time.Second))
 	}
 	if s.failed != nil {
 		return
 	}
-	if s.unfinished > 0 || s.check.countOpen() > 0 {
-		s.fail("finish", "%d clients and %d calls have not finished %v after the last fault", s.unfinished, s.check.countOpen(), s.now.Sub(limit)+3*time.Minute)
+	if s.unfinished > 0 || len(s.check.openCalls) > 0 {
+		s.fail("finish", "%d clients and %d calls have not finished %v after the last fault", s.unfinished, len(s.check.openCalls), s.now.Sub(limit)+3*time.Minute)
 		return
 	}
 	s.runUntil(s.now.Add(s.plan.Clients.TTL + 4*s.plan.Clients.Idle + 3*time.Minute))

@@ -80,3 +80,10 @@ func (p *poolTruth) repeats(e *entry.Entry) bool {
 	}
 	return false
 }
+
+// holds reports whether a slot is lent: its generation is in force, and its session, if it
+// has one, is alive.
+func (t *truth) holds(p *poolTruth, e *entry.Entry) bool {
+	return p.registered() && e.Slot.Generation == p.config.Config.Generation &&
+		(e.Slot.Session.IsZero() || t.sessions[e.Slot.Session] != nil)
+}

@@ -43,7 +43,7 @@ func (s *Session) Mutex(name string, opts ...Option) *Mutex { return s.mutex(Loc
 
 // Semaphore returns one slot of the semaphore of a name, which has limit slots. It is not held
 // yet. Each Mutex that it returns holds one slot at most. While the semaphore is in use with another
-// limit, Lock waits as WithAnyLimit does, and TryLock returns ErrLimitMismatch.
+// limit, Lock and TryLock return ErrLimitMismatch.
 func (s *Session) Semaphore(name string, limit int, opts ...Option) *Mutex {
 	return s.mutex(Semaphore(name, limit), opts)
 }
@@ -103,7 +103,7 @@ func (m *Mutex) acquire(ctx context.Context, own ...Option) error {
 		return err
 	}
 	sent := clock.Now()
-	own = append(own, WithTTL(min(m.ttl, in.idle)), WithAnyLimit())
+	own = append(own, WithTTL(min(m.ttl, in.idle)))
 	g, err := in.at.Acquire(ctx, in.id, m.on, slices.Concat(m.opts, own)...)
 	if err != nil {
 		return err

@@ -21,10 +21,7 @@ type Options struct {
 	Origin     string        // see WithOrigin
 	Idle       time.Duration // see WithIdle; 0: not set
 	Operator   string        // see WithOperator
-	AnyLimit   bool          // see WithAnyLimit
-
-	UntilPaused bool // see WithUntilPaused
-	Uncounted   bool // for a client.Client: the call is not the last one of its wait, or leaves the line
+	Uncounted  bool          // for a client.Client: the call is not the last one of its wait, or leaves the line
 
 	TTL   time.Duration  // see WithTTL; 0: not set
 	Fixed bool           // see WithFixedTTL
@@ -165,27 +162,6 @@ func WithOperator(name string) Option {
 		if len(name) > MaxLabel || !isPrintable(name) || strings.ContainsAny(name, `"\`) {
 			return &RangeError{"operator", fmt.Sprintf("0 to %d printable ASCII characters without quotes and backslashes", MaxLabel)}
 		}
-		return nil
-	}
-}
-
-// WithAnyLimit makes Acquire wait, if it waits, also while the semaphore is in use with another limit. Its
-// place in line is by the time of arrival. When its turn comes, it is served as soon as no slot is lent,
-// and the semaphore has its limit from then on; those behind it wait for that. Without this option, and
-// without a wait, Acquire returns ErrLimitMismatch.
-func WithAnyLimit() Option {
-	return func(o *Options) error {
-		o.AnyLimit = true
-		return nil
-	}
-}
-
-// WithUntilPaused makes Borrow and Acquire return a *TakenError with Paused, if they wait, as soon as an operator
-// has paused what they wait for. With a request key the place in line is kept for a repeat. It is for gateways: a
-// client.Client has Config.Retrying.
-func WithUntilPaused() Option {
-	return func(o *Options) error {
-		o.UntilPaused = true
 		return nil
 	}
 }

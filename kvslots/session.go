@@ -87,11 +87,9 @@ func (s *Store) Acquire(ctx context.Context, session string, r Resource, opts ..
 func (s *Store) newAcquire(session string, r Resource, o *Options) peer.Request {
 	ttl, wait := o.Times()
 	nonce, half := newSecret(session)
-	on := r.pool()
-	on.Any = o.AnyLimit
 	return peer.Acquire{
-		Resource: on, Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
-		TTL: min(ttl, s.cfg.MaxTTL), Wait: wait, UntilPaused: o.UntilPaused, Request: requestHash(session, o.RequestKey), Label: o.Label,
+		Resource: r.pool(), Session: sessionHash(session), Lease: halfHash(half), Nonce: nonce,
+		TTL: min(ttl, s.cfg.MaxTTL), Wait: wait, Request: requestHash(session, o.RequestKey), Label: o.Label,
 	}
 }
 

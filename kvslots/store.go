@@ -144,7 +144,7 @@ func (s *Store) newBorrow(ids *leaseIDs, o *Options) peer.Borrow {
 	ids.lease = uuid.New()
 	r := peer.Borrow{
 		Pool: poolHash(ids.pool), LeaseOf: ids.hashOfClaim,
-		TTL: min(ttl, s.cfg.MaxTTL), Wait: wait, UntilPaused: o.UntilPaused, Label: o.Label, Origin: s.originHash(o.Origin),
+		TTL: min(ttl, s.cfg.MaxTTL), Wait: wait, Label: o.Label, Origin: s.originHash(o.Origin),
 		Request: requestHash(string(ids.pool[:]), ids.key),
 	}
 	r.Lease, r.Nonce = ids.hashOfClaim(0)

@@ -13,12 +13,16 @@ import (
 	"syscall"
 	"unicode"
 
+	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
 // explain returns an error that is fit to be printed, with the flag that may be wrong.
 func (l *lender) explain(err error) error {
+	if taken, ok := errors.AsType[*kvslots.TakenError](err); ok && taken.Err == kvslots.ErrLimitMismatch && taken.Limit != 0 {
+		return fmt.Errorf("%w; \"kvslots resize\" changes the limit", err)
+	}
 	if refused, ok := errors.AsType[*wire.Refusal](err); ok {
 		refused.Text = printable(refused.Text)
 		if hint := l.hintAt(refused); hint != "" {

@@ -35,8 +35,8 @@ func semCommand(env settings.Environment) *cobra.Command {
 	var limit int
 	command := newNamedCommand(env, "sem NAME --limit N", "Run a command while holding a slot of a semaphore",
 		"Take one of --limit slots of the semaphore of a name, run the command, release the slot when the command ends, and exit\n"+
-			"with the command's exit code. A semaphore has one limit at a time: with another --limit, sem waits in line until no slot is\n"+
-			"held; with -n it exits with code 65.",
+			"with the command's exit code. A semaphore has one limit while it is in use: with another --limit, sem exits with code 65.\n"+
+			"\"kvslots resize\" changes the limit.",
 		func(flags *pflag.FlagSet) {
 			flags.Var(settings.Number(&limit, 0, 1, kvslots.MaxSemaphoreLimit), "limit", "number of slots")
 		},

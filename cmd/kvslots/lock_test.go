@@ -63,7 +63,10 @@ func TestLockCommandConflict(t *testing.T) {
 			wantCall(t, 75, "", "", taken("-n", "-q")...)
 			wantCall(t, 9, "", "", taken("-n", "-q", "-E", "9")...)
 		}
-		wantCall(t, 65, "", "kvslots: jobs: the key is in use with limit 1: taken by .+@.+:[0-9]+ sh, for [0-9]+s\n", underName(transport, `echo ran`, "sem", "jobs", "--limit", "2", "-n")...)
+		for _, wait := range []string{"0", "1m"} {
+			wantCall(t, 65, "", "kvslots: jobs: the key is in use with limit 1: taken by .+@.+:[0-9]+ sh, for [0-9]+s; \"kvslots resize\" changes the limit\n",
+				underName(transport, `echo ran`, "sem", "jobs", "--limit", "2", "-w", wait)...)
+		}
 		wantCall(t, 65, "", "kvslots: nightly: the key is in use as a lock: taken by .+\n", underName(transport, `echo ran`, "sem", "nightly", "--limit", "2", "-n")...)
 		waiter, code := start(t, underName(transport, `echo ran`, "lock", "nightly")...)
 		kvslotstest.Must(t, syscall.Rmdir(end))

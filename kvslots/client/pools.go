@@ -67,8 +67,7 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, opts ...kvslots.Opt
 		ask: func(ctx context.Context, t *taking) (err error) {
 			var body wire.Lease
 			r := t.request(wire.Borrow, wire.Request{
-				ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(t.asked), Label: label,
-				UntilPaused: t.untilPaused, Uncounted: t.uncounted,
+				ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(t.asked), Label: label, Uncounted: t.uncounted,
 			})
 			r.Undo = func() request { return returnOf(pool, body.Lease) }
 			lease, err = c.lease(ctx, &body, r)

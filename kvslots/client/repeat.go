@@ -134,8 +134,7 @@ type taking struct {
 	asked   time.Duration // the wait of the request
 	unknown []string      // ids of requests over NATS that may be granted yet
 
-	uncounted   bool // the request is not the last one of the caller's wait, or leaves the line
-	untilPaused bool // the request ends when a pause begins, of which Config.Retrying is told
+	uncounted bool // the request is not the last one of the caller's wait, or leaves the line
 }
 
 // request returns a request, which appends its id to unknown if its outcome is unknown.
@@ -148,7 +147,7 @@ func (t *taking) request(to wire.Route, body wire.Request) request {
 func (c *Client) take(ctx context.Context, t taking) error {
 	t.client, t.given, t.wait = c, t.key != "", min(t.wait, forever)
 	sent := clock.Now()
-	t.until, t.untilPaused = sent+t.wait, c.retrying != nil
+	t.until = sent + t.wait
 	uncounted := t.uncounted
 	grace := cmp.Or(c.timeout, answerTime)
 	within, cancel := answerTimeout(ctx, t.wait+grace)
@@ -185,10 +184,8 @@ func (c *Client) take(ctx context.Context, t taking) error {
 func (t *taking) asksAgain(ctx context.Context, err error, sent, grace time.Duration) bool {
 	now := clock.Now()
 	left := t.until - now
-	if taken, ok := errors.AsType[*kvslots.TakenError](err); ok && left > 0 && t.client.retrying != nil {
-		if t.untilPaused = !taken.Paused; taken.Paused {
-			t.client.retrying(err)
-		}
+	if taken, ok := errors.AsType[*kvslots.TakenError](err); ok && taken.Paused && left > 0 && t.client.retrying != nil {
+		t.client.retrying(err)
 	}
 	switch {
 	case errors.Is(err, kvslots.ErrNoSlot) && left <= 0:

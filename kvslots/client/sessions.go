@@ -84,7 +84,7 @@ func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource
 	err = c.take(ctx, taking{
 		wait: wait, key: key, uncounted: body.Uncounted,
 		ask: func(ctx context.Context, t *taking) (err error) {
-			body.AcquireTimeout, body.UntilPaused, body.Uncounted = new(wire.Seconds(t.asked)), t.untilPaused, t.uncounted
+			body.AcquireTimeout, body.Uncounted = new(wire.Seconds(t.asked)), t.uncounted
 			g, err = c.grant(ctx, r, t.request(wire.ResourceRoute(r.Kind, subjects.Acquire), body))
 			return err
 		},
@@ -99,7 +99,7 @@ func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource
 // Enqueue is like Store.Enqueue. If ctx ends first, the session may be in the line.
 func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource, opts ...kvslots.Option) (g kvslots.Grant, acquired bool, err error) {
 	body, key, _, err := grantRequest(session, r, opts)
-	body.AnyLimit, body.Uncounted = false, false
+	body.Uncounted = false
 	if err != nil {
 		return kvslots.Grant{}, false, err
 	}
@@ -115,7 +115,7 @@ func grantRequest(session string, r kvslots.Resource, opts []kvslots.Option) (bo
 	ttl, wait := o.Times()
 	body = wire.Request{Session: session, Key: r.Key, LeaseTTL: wire.Seconds(ttl), Label: o.Label, Uncounted: o.Uncounted}
 	if r.Kind == kvslots.KindSemaphore {
-		body.Limit, body.AnyLimit = r.Limit, o.AnyLimit
+		body.Limit = r.Limit
 	}
 	return body, o.RequestKey, wait, r.Check(true)
 }

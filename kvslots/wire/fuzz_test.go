@@ -74,11 +74,11 @@ func FuzzStrict(f *testing.F) {
 		"acquire_timeout_s" + secondsText, "timeout_s" + secondsText, "lease_ttl_s" + secondsText, "idle_timeout_s" + secondsText,
 		labelText, limitText, tokenText, keyText, sessionText, emptyText,
 	}
-	for _, name := range []string{"acquire_timeout_s", "timeout_s", "lease_ttl_s", "limit", "any_limit", "until_paused", "uncounted", "token", "key", "session", "label", "idle_timeout_s"} {
+	for _, name := range []string{"acquire_timeout_s", "timeout_s", "lease_ttl_s", "limit", "uncounted", "token", "key", "session", "label", "idle_timeout_s"} {
 		texts = append(texts, name+" must be given once")
 	}
 	for _, names := range []string{
-		"acquire_timeout_s, lease_ttl_s, label, until_paused, uncounted", "acquire_timeout_s, any_limit, limit, lease_ttl_s, label, until_paused, uncounted", "lease_ttl_s, label", "limit, lease_ttl_s, label", "label, idle_timeout_s",
+		"acquire_timeout_s, lease_ttl_s, label, uncounted", "acquire_timeout_s, limit, lease_ttl_s, label, uncounted", "lease_ttl_s, label", "limit, lease_ttl_s, label", "label, idle_timeout_s",
 		"timeout_s", "token", "token, lease_ttl_s",
 	} {
 		texts = append(texts, onlyText+names)

@@ -34,15 +34,13 @@ var (
 	ttlParam   = seconds("ttl", 1, setTTL)
 	waitParam  = optional(seconds("wait", 0, setWait))
 
-	idleParam        = optional(seconds("idle_timeout_s", 1, func(p *Params, d time.Duration) { p.IdleTimeout = d }))
-	acquireParam     = seconds("acquire_timeout_s", 0, setWait)
-	timeoutParam     = seconds("timeout_s", 0, setWait)
-	leaseTTLParam    = optional(seconds("lease_ttl_s", 0, setTTL))
-	limitParam       = whole("limit", 1, kvslots.MaxSemaphoreLimit, func(p *Params, n int) { p.Limit = n })
-	anyLimitParam    = optional(boolean("any_limit", func(p *Params, yes bool) { p.AnyLimit = yes }))
-	untilPausedParam = optional(boolean("until_paused", func(p *Params, yes bool) { p.UntilPaused = yes }))
-	uncountedParam   = optional(boolean("uncounted", func(p *Params, yes bool) { p.Uncounted = yes }))
-	tokenParam       = param{"token", false, readToken}
+	idleParam      = optional(seconds("idle_timeout_s", 1, func(p *Params, d time.Duration) { p.IdleTimeout = d }))
+	acquireParam   = seconds("acquire_timeout_s", 0, setWait)
+	timeoutParam   = seconds("timeout_s", 0, setWait)
+	leaseTTLParam  = optional(seconds("lease_ttl_s", 0, setTTL))
+	limitParam     = whole("limit", 1, kvslots.MaxSemaphoreLimit, func(p *Params, n int) { p.Limit = n })
+	uncountedParam = optional(boolean("uncounted", func(p *Params, yes bool) { p.Uncounted = yes }))
+	tokenParam     = param{"token", false, readToken}
 
 	positionParam = whole("position", 0, maxPlace, func(p *Params, n int) { p.Operator.Position = n })
 	fenceParam    = whole("fence", 1, maxFence, func(p *Params, n int) { p.Operator.Fence = uint64(n) })
@@ -65,11 +63,11 @@ var (
 // operation, which package subjects names.
 var grantReaders = [...]map[string]reader{
 	kvslots.KindLock: {
-		subjects.Acquire: strictly(acquireParam, leaseTTLParam, labelParam, untilPausedParam, uncountedParam), subjects.Enqueue: strictly(leaseTTLParam, labelParam),
+		subjects.Acquire: strictly(acquireParam, leaseTTLParam, labelParam, uncountedParam), subjects.Enqueue: strictly(leaseTTLParam, labelParam),
 		subjects.Wait: strictly(timeoutParam), subjects.Release: strictly(tokenParam), subjects.Renew: strictly(tokenParam, leaseTTLParam),
 	},
 	kvslots.KindSemaphore: {
-		subjects.Acquire: strictly(acquireParam, anyLimitParam, limitParam, leaseTTLParam, labelParam, untilPausedParam, uncountedParam), subjects.Enqueue: strictly(limitParam, leaseTTLParam, labelParam),
+		subjects.Acquire: strictly(acquireParam, limitParam, leaseTTLParam, labelParam, uncountedParam), subjects.Enqueue: strictly(limitParam, leaseTTLParam, labelParam),
 		subjects.Wait: strictly(timeoutParam), subjects.Release: strictly(tokenParam), subjects.Renew: strictly(tokenParam, leaseTTLParam),
 	},
 }

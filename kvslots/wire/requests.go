@@ -29,7 +29,6 @@ type Params struct {
 	Label       string          // see kvslots.WithLabel; "" for none
 	IdleTimeout time.Duration   // that a new session asks for; 0 for none
 	Operator    *OperatorParams // of the requests of operators; nil for others
-	UntilPaused bool            // see kvslots.WithUntilPaused
 	Uncounted   bool            // without a slot, the client asks again for its wait, or has left the line: no metric counts it
 	GrantParams
 }
@@ -52,8 +51,6 @@ type GrantParams struct {
 	TTL   time.Duration // whole seconds; for a lock or a semaphore, 0 means the default
 	Wait  time.Duration // whole seconds
 	Limit int           // of a semaphore; 0 for others
-
-	AnyLimit bool // see kvslots.WithAnyLimit
 }
 
 // Request is the body of any request, as a client writes it. Fields that are nil or zero
@@ -78,9 +75,7 @@ type Request struct {
 	AcquireTimeout *int64 `json:"acquire_timeout_s,omitempty"`
 	WaitTimeout    *int64 `json:"timeout_s,omitempty"`
 	IdleTimeout    int64  `json:"idle_timeout_s,omitempty"`
-	AnyLimit       bool   `json:"any_limit,omitempty"`
-	UntilPaused    bool   `json:"until_paused,omitempty"` // also about a pool
-	Uncounted      bool   `json:"uncounted,omitempty"`    // likewise
+	Uncounted      bool   `json:"uncounted,omitempty"` // also about a pool
 }
 
 // Encode returns the JSON of the body.

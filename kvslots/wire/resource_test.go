@@ -59,8 +59,8 @@ func TestStrictBodies(t *testing.T) {
 func TestAcquire(t *testing.T) {
 	const (
 		most = maxSeconds * time.Second
-		ofL  = onlyText + "acquire_timeout_s, lease_ttl_s, label, until_paused, uncounted"
-		ofS  = onlyText + "acquire_timeout_s, any_limit, limit, lease_ttl_s, label, until_paused, uncounted"
+		ofL  = onlyText + "acquire_timeout_s, lease_ttl_s, label, uncounted"
+		ofS  = onlyText + "acquire_timeout_s, limit, lease_ttl_s, label, uncounted"
 	)
 	lock, semaphore := kvslots.KindLock, kvslots.KindSemaphore
 	for _, c := range []struct {
@@ -69,15 +69,15 @@ func TestAcquire(t *testing.T) {
 		want       GrantParams
 		wantErr    string
 	}{
-		{"lock", `{"acquire_timeout_s":25,"lease_ttl_s":30}`, lock, GrantParams{30 * time.Second, 25 * time.Second, 1, false}, ""},
-		{"lock without ttl", `{"acquire_timeout_s":0}`, lock, GrantParams{0, 0, 1, false}, ""},
-		{"lock with a ttl of 0", `{"acquire_timeout_s":1,"lease_ttl_s":0}`, lock, GrantParams{0, time.Second, 1, false}, ""},
-		{"semaphore", `{"acquire_timeout_s":1,"limit":65535,"lease_ttl_s":2}`, semaphore, GrantParams{2 * time.Second, time.Second, 65535, false}, ""},
-		{"any limit", `{"acquire_timeout_s":1,"limit":2,"any_limit":true}`, semaphore, GrantParams{0, time.Second, 2, true}, ""},
+		{"lock", `{"acquire_timeout_s":25,"lease_ttl_s":30}`, lock, GrantParams{30 * time.Second, 25 * time.Second, 1}, ""},
+		{"lock without ttl", `{"acquire_timeout_s":0}`, lock, GrantParams{0, 0, 1}, ""},
+		{"lock with a ttl of 0", `{"acquire_timeout_s":1,"lease_ttl_s":0}`, lock, GrantParams{0, time.Second, 1}, ""},
+		{"semaphore", `{"acquire_timeout_s":1,"limit":65535,"lease_ttl_s":2}`, semaphore, GrantParams{2 * time.Second, time.Second, 65535}, ""},
+		{"any limit", `{"acquire_timeout_s":1,"limit":2,"any_limit":true}`, semaphore, GrantParams{}, ofS},
 		{"any limit of a lock", `{"acquire_timeout_s":1,"any_limit":true}`, lock, GrantParams{}, ofL},
-		{"blanks and escapes", " {\n\"\\u0061cquire_timeout_s\" : 1 }\r\n", lock, GrantParams{0, time.Second, 1, false}, ""},
-		{"huge", `{"acquire_timeout_s":99999999999999999999,"lease_ttl_s":99999999999999999999}`, lock, GrantParams{most, most, 1, false}, ""},
-		{"minus zero", `{"acquire_timeout_s":-0}`, lock, GrantParams{0, 0, 1, false}, ""},
+		{"blanks and escapes", " {\n\"\\u0061cquire_timeout_s\" : 1 }\r\n", lock, GrantParams{0, time.Second, 1}, ""},
+		{"huge", `{"acquire_timeout_s":99999999999999999999,"lease_ttl_s":99999999999999999999}`, lock, GrantParams{most, most, 1}, ""},
+		{"minus zero", `{"acquire_timeout_s":-0}`, lock, GrantParams{0, 0, 1}, ""},
 		{"no body", ``, lock, GrantParams{}, malformed},
 		{"no fields", `{}`, lock, GrantParams{Limit: 1}, "acquire_timeout_s" + secondsText},
 		{"null", `{"acquire_timeout_s":null}`, lock, GrantParams{}, "acquire_timeout_s" + secondsText},

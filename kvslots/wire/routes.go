@@ -40,7 +40,7 @@ var (
 	RegisterPool = Route{subjects.PoolRegister, http.MethodPut, "/l/{id}", aPool, laxly(countParam, nameParam), keyed}
 	InspectPool  = Route{subjects.PoolInspect, http.MethodGet, "/l/{id}", aPool, nil, 0}
 	DeletePool   = Route{subjects.PoolDelete, http.MethodDelete, "/l/{id}", aPool, nil, 0}
-	Borrow       = Route{subjects.PoolBorrow, http.MethodPost, "/l/{id}/borrow", aPool, laxly(ttlParam, waitParam, labelParam, untilPausedParam, uncountedParam), keyed}
+	Borrow       = Route{subjects.PoolBorrow, http.MethodPost, "/l/{id}/borrow", aPool, laxly(ttlParam, waitParam, labelParam, uncountedParam), keyed}
 	Return       = Route{subjects.PoolReturn, http.MethodPost, "/l/{id}/return", aPool, laxly(leaseParam), 0}
 	RenewLease   = Route{subjects.PoolRenew, http.MethodPost, "/l/{id}/renew", aPool, laxly(leaseParam, ttlParam), 0}
 

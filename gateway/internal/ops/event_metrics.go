@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"cmp"
 	"errors"
 	"time"
 
@@ -128,7 +127,7 @@ func (e *Events) count(call *Call, err error) {
 		return
 	}
 	switch {
-	case result == outcomeRefused && e.asksAgain(call, cmp.Or(err, call.failed)):
+	case result == outcomeRefused && e.asksAgain(call):
 		return
 	case result == outcomeRefused && call.Wait > 0:
 		result = outcomeTimedOut
@@ -140,8 +139,6 @@ func (e *Events) count(call *Call, err error) {
 
 // asksAgain reports whether the wait of a client that got no slot is not over, or was before: it says so, or it has a request
 // key, and has waited for less than it has asked for.
-func (e *Events) asksAgain(call *Call, err error) bool {
-	taken, ok := errors.AsType[*kvslots.TakenError](err)
-	paused := ok && taken.Paused && call.UntilPaused && time.Since(call.Arrived) < call.Wait
-	return call.Uncounted || call.RequestKey != "" && (paused || call.Wait > e.of.Clamp(call.Wait))
+func (e *Events) asksAgain(call *Call) bool {
+	return call.Uncounted || call.RequestKey != "" && call.Wait > e.of.Clamp(call.Wait)
 }

@@ -18,14 +18,13 @@ func TestTimeouts(t *testing.T) {
 		wait      time.Duration
 		key       string
 		uncounted bool
-		paused    bool
 	}{
-		{time.Second, "", false, false}, {time.Hour, "", false, false}, {time.Minute, "a", false, false}, {0, "a", false, false}, {0, "", false, false},
-		{time.Second, "a", true, false}, {0, "a", true, false}, {time.Minute + 1, "a", false, false}, {time.Minute, "a", false, true},
+		{time.Second, "", false}, {time.Hour, "", false}, {time.Minute, "a", false}, {0, "a", false}, {0, "", false},
+		{time.Second, "a", true}, {0, "a", true}, {time.Minute + 1, "a", false},
 	} {
 		call := &Call{Arrived: time.Now()}
-		call.Wait, call.RequestKey, call.Uncounted, call.UntilPaused = c.wait, c.key, c.uncounted, true
-		events.count(call, &kvslots.TakenError{Err: kvslots.ErrNoSlot, Paused: c.paused})
+		call.Wait, call.RequestKey, call.Uncounted = c.wait, c.key, c.uncounted
+		events.count(call, &kvslots.TakenError{Err: kvslots.ErrNoSlot})
 	}
 	all := prometheus.NewRegistry()
 	all.MustRegister(l)

@@ -88,7 +88,7 @@ func (c *Call) options(s *Service, ttl time.Duration, origin string) kvslots.Opt
 	wait := s.Lending.Clamp(c.Wait)
 	return func(o *kvslots.Options) error {
 		o.TTL, o.Fixed, o.Wait, o.Origin = ttl, true, &wait, origin
-		o.RequestKey, o.Label, o.AnyLimit, o.UntilPaused = c.RequestKey, c.Label, c.AnyLimit, c.UntilPaused
+		o.RequestKey, o.Label = c.RequestKey, c.Label
 		return kvslots.CheckTimes(ttl, wait)
 	}
 }

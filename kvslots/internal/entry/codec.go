@@ -32,7 +32,6 @@ func (c *codec) slot(v *SlotValue) {
 	c.span(`"ttl_ms":`, &v.TTL)
 	c.number(`"fence":`, &v.Fence)
 	c.number(`"after":`, &v.After)
-	c.number(`"limit":`, &v.Limit)
 	c.text(`"label":"`, &v.Label)
 	c.text(`"owner":"`, &v.Owner)
 	c.hash(`"nonce":"`, &v.Nonce)
@@ -60,7 +59,6 @@ func (c *codec) ticket(v *TicketValue) {
 	c.hash(`"request":"`, &v.Request)
 	c.hash(`"waiter":"`, &v.Waiter)
 	c.text(`"label":"`, &v.Label)
-	c.number(`"limit":`, &v.Limit)
 	c.end(v.check() == nil)
 }
 

@@ -60,7 +60,7 @@ func TestTicketEncoding(t *testing.T) {
 		slot := randomSlot(r)
 		v := TicketValue{
 			Lease: slot.Lease, Generation: slot.Generation, Wait: slot.TTL, Place: slot.Ticket,
-			Peer: slot.Session, Nonce: slot.Nonce, Spent: slot.Unseen, Origin: slot.Origin, Label: slot.Label, Limit: slot.Limit,
+			Peer: slot.Session, Nonce: slot.Nonce, Spent: slot.Unseen, Origin: slot.Origin, Label: slot.Label,
 		}
 		if r.IntN(2) == 0 {
 			v.TTL, v.Grace, v.Away, v.Session = randomSlot(r).TTL, randomSlot(r).TTL, slot.Unseen, slot.Nonce

@@ -31,7 +31,6 @@ type ConfigValue struct {
 	Out        []Out  `json:"out,omitempty"`       // what an operator has taken out of service, by position
 	OutOrigin  Hash   `json:"out_origin,omitzero"` // with Out: of the client that was the last to take something out
 	By         string `json:"by,omitempty"`        // the name of the operator who asked for this write
-	Moved      uint64 `json:"moved,omitempty"`     // of a semaphore whose limit an operator has changed: tickets with places up to Moved have the new limit
 	Terms
 }
 
@@ -93,7 +92,7 @@ func (v ConfigValue) WithIn(position int) ConfigValue {
 // WithLimit returns the configuration of a semaphore with another limit, open. Positions that it no longer has
 // stay out of service, as those of a pool, as far as check allows that.
 func (v ConfigValue) WithLimit(limit int) ConfigValue {
-	v.Count, v.Limit, v.Closing, v.By = limit, limit, false, ""
+	v.Count, v.Limit, v.Closing = limit, limit, false
 	v.Out = slices.DeleteFunc(slices.Clone(v.Out), func(o Out) bool { return o.Position >= max(limit, MaxCount) })
 	return v
 }
@@ -107,14 +106,8 @@ type Terms struct {
 	Limit   int    `json:"limit,omitempty"`   // 1 … MaxLimit
 }
 
-// Asked returns the limit that a claim or a ticket names, by which it is told from those that ask
-// for another limit; 0 for a lock and a registered pool, which have none.
-func (t Terms) Asked() uint64 {
-	if t.Lock {
-		return 0
-	}
-	return uint64(t.Limit)
-}
+// IsSemaphore reports whether the terms are a semaphore's.
+func (t Terms) IsSemaphore() bool { return t.Named() && !t.Lock }
 
 func (t Terms) Named() bool { return t.Name != "" }
 
@@ -148,7 +141,6 @@ type SlotValue struct {
 	TTL        Span   `json:"ttl_ms"`
 	Fence      uint64 `json:"fence,omitempty"` // 0 in a lease's first write, the claim: see Entry.Fence
 	After      uint64 `json:"after,omitempty"` // of a claim: the highest fence that its peer knew, at least 1
-	Limit      uint64 `json:"limit,omitempty"` // of a semaphore: the limit that the claim's borrow asked for
 	Label      string `json:"label,omitempty"`
 	Owner      string `json:"owner,omitempty"`    // of a lock that no session holds
 	Nonce      Hash   `json:"nonce,omitzero"`     // the token is derived from it and the session's id
@@ -193,7 +185,6 @@ type TicketValue struct {
 	Request    Hash   `json:"request,omitzero"`   // SlotValue.Request of the claim to come
 	Waiter     Hash   `json:"waiter,omitzero"`    // with Grace: the origin for which the place counts
 	Label      string `json:"label,omitempty"`    // SlotValue.Label of the claim to come
-	Limit      uint64 `json:"limit,omitempty"`    // SlotValue.Limit of the claim to come
 }
 
 // Enqueued reports whether a session's Enqueue wrote the ticket. Any peer may claim for

@@ -15,7 +15,6 @@ type naming interface {
 	open(b *borrow, pool *rules.Pool)        // opens a borrow's name
 	restore(pool *rules.Pool)                // ends the closing of an idle pool
 	reviewTerms(b *borrow, pool *rules.Pool) // decides about a borrow whose name is open under other terms
-	setLimitOf(t *rules.Ticket)              // gives a semaphore the limit that the first ticket of its line asks for
 }
 
 // borrow is the work to grant one lease: for the callers of one request, or for an enqueued
@@ -33,7 +32,7 @@ type borrow struct {
 
 	generation uint64  // of the pool; 0: not known yet
 	confirmed  bool    // the pool had this generation at an instant after the borrow came
-	queued     bool    // it has waited in the line
+	queued     bool    // it has waited in the line of the generation
 	stays      bool    // it keeps its place without a caller, since its latest caller waited
 	voids      int     // the number of its claims that the view showed, and that were void or came too late
 	closedAt   uint64  // the revision of the configuration when it began to close the name, or found it being closed
@@ -72,8 +71,6 @@ type wish struct {
 	ttl                   time.Duration
 	label, owner          string
 	terms                 entry.Terms // of a named pool
-	anyLimit              bool        // it waits while the pool has another limit
-	untilPaused           bool        // its wait ends when an operator pauses the pool
 }
 
 type claim struct {
@@ -260,7 +257,7 @@ func (b *borrow) enlist() {
 // restart makes a borrow start again, because its pool has another generation now.
 func (b *borrow) restart() {
 	b.leaveLine()
-	b.generation, b.confirmed = 0, false
+	b.generation, b.confirmed, b.queued = 0, false, false
 	b.backToQueue()
 }
 
@@ -350,7 +347,8 @@ func (b *borrow) overWaiters(pool *rules.Pool) bool {
 
 // obstacle returns why the borrow cannot be served, however many slots are free, according to the
 // view, or nil; waits reports whether it has to wait for writes of this peer that may reach a cap. A
-// named pool need not exist, since the borrow opens it. It also sets b.generation.
+// named pool need not exist, since the borrow opens it. An operator may change the limit of a semaphore: then a
+// borrow that has waited in its line goes on. obstacle also sets b.generation.
 // Its callers decide whether the view may be trusted.
 func (b *borrow) obstacle(pool *rules.Pool) (waits bool, err error) {
 	switch {
@@ -359,6 +357,7 @@ func (b *borrow) obstacle(pool *rules.Pool) (waits bool, err error) {
 	case !b.named() && (!pool.Exists() || b.confirmed && b.generation != 0 && b.generation != pool.Generation()):
 		return false, ErrNoPool
 	case pool.Exists():
+		b.queued = b.queued && b.generation == pool.Generation()
 		b.generation = pool.Generation()
 	}
 	if waits, err = b.p.reached(b.limits(pool)...); waits || err != nil {
@@ -368,7 +367,7 @@ func (b *borrow) obstacle(pool *rules.Pool) (waits bool, err error) {
 	switch {
 	case b.named() && !pool.Exists() && b.p.view().TombstonesReach(b.p.settings().MaxTombstones, origin):
 		return false, ErrMaxTombstones
-	case b.named() && pool.Exists() && pool.Terms() != b.terms:
+	case b.named() && pool.Exists() && pool.Terms() != b.terms && !b.queued:
 		return false, ErrLimitMismatch
 	}
 	return false, nil

@@ -1,8 +1,6 @@
 package peer
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -38,9 +36,6 @@ func (b *borrow) add(c *call, w *wish, wait time.Duration) *caller {
 	b.confirmed = false // this call may have come later
 	b.callers, b.stays = append(b.callers, a), wait > 0
 	c.onQuit(a)
-	if wait > 0 && cmp.Or(w, &b.wish).untilPaused {
-		put(&b.pool.untilPaused, a, struct{}{})
-	}
 	if wait > 0 || b.awaits {
 		c.bound(a.ends.Add(patience))
 		b.p.arm(&a.expiry, a.ends, a.expire)
@@ -132,25 +127,12 @@ func (a *caller) end(answer Answer, place int) {
 func (a *caller) leave() {
 	a.of.p.disarm(&a.expiry)
 	a.onQuit(nil)
-	delete(a.of.pool.untilPaused, a)
 }
 
 // again begins the borrow of a call anew, for what is left of its wait.
 func (a *caller) again() {
 	a.leave()
 	a.of.p.borrow(a.call, a.of.pool.id, a.wish, max(0, a.ends.Sub(a.of.p.now())))
-}
-
-// reviewPause answers the callers that wait in line until their pool is paused, if it is, in order.
-func (ps *poolState) reviewPause(pool *rules.Pool) {
-	if !pool.Paused() {
-		return
-	}
-	for _, a := range slices.SortedFunc(maps.Keys(ps.untilPaused), func(x, y *caller) int { return byArrival(x.call, y.call) }) {
-		if a.of.phase == waiting {
-			a.quit(ErrNoSlot)
-		}
-	}
 }
 
 // reviewRefusals decides about the callers whose wait is over, in order.
@@ -177,7 +159,7 @@ func (a *caller) review(pool *rules.Pool) {
 	switch waits, err := b.obstacle(pool); {
 	case b.phase == arrived && (waits || err != nil || pool.Closing() || !pool.Exists()): // serve refuses it, or goes on
 		return
-	case err != nil && !(err == ErrLimitMismatch && b.phase == waiting): // it waits for its limit
+	case err != nil:
 		a.quit(err)
 		return
 	}
@@ -185,7 +167,7 @@ func (a *caller) review(pool *rules.Pool) {
 		a.refuseBy = b.p.now().Add(refuseGrace)
 	}
 	b.confirmed = !slices.ContainsFunc(b.callers, func(o *caller) bool { return !o.current })
-	if (pool.Full() || pool.Blocked()) && !pool.InDoubt(b.p.now()) || b.p.now() >= a.refuseBy && b.pool.mayChoose() && b.isShort(pool) {
+	if pool.Full() && !pool.InDoubt(b.p.now()) || b.p.now() >= a.refuseBy && b.pool.mayChoose() && b.isShort(pool) {
 		a.quit(ErrNoSlot)
 	} else {
 		b.pool.markLater()

@@ -45,7 +45,7 @@ func (b *borrow) sendClaim(position int, generation uint64) {
 	number, lease, nonce := b.nextLease()
 	w := b.pool.take(position, entry.SlotValue{
 		Lease: lease, Session: b.session, Ticket: b.ticket.place, Generation: generation, TTL: entry.Span(b.ttl), Label: b.label,
-		Owner: b.owner, Nonce: nonce, Unseen: b.enqueued(), Origin: b.origin, Request: b.request, Limit: b.terms.Asked(),
+		Owner: b.owner, Nonce: nonce, Unseen: b.enqueued(), Origin: b.origin, Request: b.request,
 	}, b.claimSettled)
 	b.claim = claim{number, w}
 	b.charge(w)
@@ -174,10 +174,6 @@ func (ps *poolState) serveLine(pool *rules.Pool) {
 			b.lookForSlot()
 			continue
 		}
-		if !t.Fits() {
-			ps.p.names.setLimitOf(t)
-			return
-		}
 		position, ok := pool.Choose(t, ps.p.inFlight(ps.id))
 		switch {
 		case !ok || !ps.mayTake(pool.Slot(position), position):
@@ -211,7 +207,7 @@ func (ps *poolState) claimFor(t *rules.Ticket, position int) {
 	put(&ps.serving, place, struct{}{})
 	ps.take(position, entry.SlotValue{
 		Lease: v.Lease, Session: t.Key.Session, Ticket: place, Generation: v.Generation, TTL: v.TTL, Label: v.Label, Nonce: v.Nonce,
-		Unseen: true, Request: v.Request, Limit: v.Limit,
+		Unseen: true, Request: v.Request,
 	}, func(w *write) {
 		ps.users--
 		delete(ps.serving, place)

@@ -18,10 +18,6 @@ func (n *names) reviewTerms(b *borrow, pool *rules.Pool) {
 		ps.markLater()
 	case pool.Busy() && pool.Closing():
 		n.restore(pool)
-	case pool.Busy() && b.anyLimit && b.joins() && pool.Terms().Asked() != 0 && b.terms.Asked() != 0:
-		if b.mayJoin(pool) {
-			b.join(pool)
-		}
 	case pool.Busy(), !pool.Closing() && b.closedAt != 0 && b.closedAt != latest:
 		b.finish(Answer{Err: ErrLimitMismatch})
 	case !ps.mayChoose() || !n.isPresent():
@@ -34,18 +30,5 @@ func (n *names) reviewTerms(b *borrow, pool *rules.Pool) {
 		if n.open(b, pool); b.phase == arrived {
 			ps.markLater()
 		}
-	}
-}
-
-// setLimitOf gives a semaphore of which no slot is live the limit that the first ticket of its line asks
-// for. It closes the semaphore before, so that its view shows all claims under the limit before.
-func (n *names) setLimitOf(t *rules.Ticket) {
-	pool := t.Pool
-	switch {
-	case n.setsConfig(pool.ID):
-	case !pool.Closing():
-		n.setClosing(pool, true)
-	default:
-		n.writeConfig(n.config(pool.ID, pool.Config.WithLimit(int(t.Value.Limit))))
 	}
 }

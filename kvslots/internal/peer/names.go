@@ -8,8 +8,7 @@ import (
 // Named pools are opened by their first borrow: it writes the configuration, with a
 // new random generation, and sends the claim of slot 0 right behind. If another
 // configuration is written first, the claim is void, since no pool has its generation.
-// A borrow under other terms first closes the name, if that is idle. One that asks for another limit
-// may also wait in the line: see setLimitOf.
+// A borrow under other terms first closes the name, if that is idle.
 
 type names struct {
 	*pools

@@ -96,22 +96,21 @@ func (r SetOut) reached(p *registry, pool *rules.Pool) (waits bool, err error) {
 	return p.reached(r.limits(p, pool)...)
 }
 
-// setLimit writes the limit of a semaphore. Its leases stay, if they are more too; its line has the new
-// limit.
+// setLimit writes the limit of a semaphore. Its leases stay, if they are more too; its line goes on.
 func (p *registry) setLimit(c *call, r SetLimit) {
 	p.decide(c, func(current bool) bool {
 		pool := p.view().Pool(r.Pool)
 		terms := pool.Terms()
 		switch {
-		case terms.Asked() != 0 && terms.Limit != r.Limit:
+		case terms.IsSemaphore() && terms.Limit != r.Limit:
 			value := pool.Config.WithLimit(r.Limit)
-			value.Moved, value.By = p.view().Revision, r.By
+			value.By = r.By
 			p.putFor(c, p.config(r.Pool, value), func(*write) {
 				p.answerState(c, r.Pool, Answer{Err: ErrNoPool})
 			}, func() { p.setLimit(c, r) })
 		case !current:
 			return false
-		case pool.Exists() && terms.Asked() == 0:
+		case pool.Exists() && !terms.IsSemaphore():
 			c.answer(Answer{Err: ErrLimitMismatch})
 		default:
 			p.answerState(c, r.Pool, Answer{Err: ErrNoPool})

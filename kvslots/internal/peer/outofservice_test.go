@@ -6,6 +6,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
 	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
@@ -184,10 +185,10 @@ func TestOutOfServiceIsInUse(t *testing.T) {
 	h.must(out(pools[0], 0, "")) // it is in use already
 }
 
-// acquire returns a request for a semaphore, which waits if wait is not 0, for its limit too.
+// acquire returns a request for a semaphore, which waits if wait is not 0.
 func (h *harness) acquire(name string, limit int, wait time.Duration) peer.Acquire {
 	pool := entry.Terms{Name: name}.Pool()
-	resource := peer.Resource{Pool: pool, Name: name, Lock: limit == 0, Limit: max(1, limit), Any: wait > 0}
+	resource := peer.Resource{Pool: pool, Name: name, Lock: limit == 0, Limit: max(1, limit)}
 	return peer.Acquire{Resource: resource, Lease: h.hash(), TTL: time.Hour, Wait: wait}
 }
 
@@ -195,47 +196,26 @@ func release(a peer.Acquire, g peer.Grant) peer.Return {
 	return peer.Return{Held: peer.Held{Pool: a.Pool, Lease: a.Lease, Named: true, Lock: a.Lock, Fence: g.Fence}}
 }
 
-// A borrow that asks for another limit waits in the line for its turn: the lower one, which came first,
-// for the end of all leases under the limit before, and those behind it for it.
-func TestWaitForLimit(t *testing.T) {
-	h := newHarness(t)
-	first, second := h.acquire("builds", 4, 0), h.acquire("builds", 4, 0)
-	held := []peer.Grant{h.must(first).Grant, h.must(second).Grant}
-	h.wantError(h.begin(h.acquire("builds", 2, 0)), peer.ErrLimitMismatch)
-	h.wantError(h.begin(h.acquire("builds", 0, time.Hour)), peer.ErrLimitMismatch) // a lock is another kind
-
-	lower := h.acquire("builds", 2, time.Hour)
-	waits, behind := h.begin(lower), h.begin(h.acquire("builds", 4, time.Hour))
-	h.wantState(first.Pool, reads.State{Count: 4, InUse: 2, Available: 2, Waiting: 2})
-	h.wantError(h.begin(h.acquire("builds", 4, 0)), peer.ErrNoSlot) // it comes behind them
-	h.must(release(first, held[0]))
-	h.wantState(first.Pool, reads.State{Count: 4, InUse: 1, Available: 3, Waiting: 2})
-	h.must(release(second, held[1]))
-	g := h.granted(waits).Grant
-	h.wantState(first.Pool, reads.State{Count: 2, InUse: 1, Available: 1, Waiting: 1})
-	h.must(release(lower, g))
-	h.granted(behind)
-	h.wantState(first.Pool, reads.State{Count: 4, InUse: 1, Available: 3})
-}
-
-// What waits for its limit is refused when its wait is over, with its place.
-func TestWaitForLimitEnds(t *testing.T) {
-	h := newHarness(t)
-	h.must(h.acquire("builds", 4, 0))
-	waits := h.begin(h.acquire("builds", 2, 10*time.Second))
-	h.pass(11 * time.Second)
-	if a := h.answers[waits]; a.Err != peer.ErrNoSlot || a.Refusal.Place != 1 {
-		t.Errorf("answered %v at place %d", a.Err, a.Refusal.Place)
-	}
-}
-
-// An operator changes the limit for the leases and the line too.
+// An operator changes the limit of a semaphore. Those in line wait on; a request that names the limit before is
+// refused from then on, also a repeat.
 func TestSetLimit(t *testing.T) {
-	h := newHarness(t)
+	h := newHarnessOf(t, peer.Config{ResumeGrace: grace})
 	first := h.acquire("builds", 1, 0)
 	h.must(first)
 	waiting := h.begin(h.acquire("builds", 1, time.Hour))
+	keyed := h.acquire("builds", 1, 10*time.Second)
+	keyed.Request, keyed.Nonce = h.hash(), h.hash()
+	short := h.begin(keyed)
+	h.wantState(first.Pool, reads.State{Count: 1, InUse: 1, Waiting: 2})
+	h.must(out(first.Pool, entry.WholePool, ""))
 	h.must(peer.SetLimit{Pool: first.Pool, Limit: 3})
+	h.pass(11 * time.Second)
+	h.wantError(short, peer.ErrNoSlot)
+	h.wantError(h.begin(keyed), peer.ErrLimitMismatch)
+	lost := entry.NewPurge(h.presence(), h.stands[h.presence()], rules.MarkerTTL) // with the ticket: it joins again
+	h.feed(h.store(&lost))
+	h.pass(grace)
+	h.must(in(first.Pool, entry.WholePool))
 	h.granted(waiting)
 	h.wantState(first.Pool, reads.State{Count: 3, InUse: 2, Available: 1})
 	h.wantError(h.begin(h.acquire("builds", 1, 0)), peer.ErrLimitMismatch)

@@ -17,17 +17,16 @@ import (
 // claiming and withdrawing, among the claims; and by its ticket's key, as long as it
 // has one.
 type poolState struct {
-	p           *pools
-	id          entry.Hash
-	queue       []*borrow // in order of arrival; advance drops those of another phase
-	users       int       // borrows that are not done, and claims for enqueued tickets
-	over        []*caller // callers whose wait is over, or which do not wait
-	tickets     map[entry.Key]*borrow
-	serving     map[uint64]struct{}    // the places of the enqueued tickets for which a claim is not settled
-	untilPaused map[*caller]struct{}   // see reviewPause
-	requests    map[entry.Hash]*borrow // by the request key
-	generation  uint64                 // of the pool, when its borrows were last looked at
-	pausedTill  Instant                // no position is chosen before
+	p          *pools
+	id         entry.Hash
+	queue      []*borrow // in order of arrival; advance drops those of another phase
+	users      int       // borrows that are not done, and claims for enqueued tickets
+	over       []*caller // callers whose wait is over, or which do not wait
+	tickets    map[entry.Key]*borrow
+	serving    map[uint64]struct{}    // the places of the enqueued tickets for which a claim is not settled
+	requests   map[entry.Hash]*borrow // by the request key
+	generation uint64                 // of the pool, when its borrows were last looked at
+	pausedTill Instant                // no position is chosen before
 	ticketNumbers
 	dirty bool
 	later timer // see markLater
@@ -122,7 +121,6 @@ func (ps *poolState) advance() {
 	if ps.mayChoose() {
 		ps.serveQueue(pool)
 	}
-	ps.reviewPause(pool)
 	ps.reviewRefusals(pool)
 	ps.queue = slices.DeleteFunc(ps.queue, func(b *borrow) bool { return b.phase != arrived })
 	ps.tidy()

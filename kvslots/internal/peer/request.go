@@ -17,7 +17,6 @@ type Resource struct {
 	Dialect string     // the namespace of the name, "" for the dflockd one
 	Name    string     // 1 … entry.MaxName bytes; no secret
 	Lock    bool       // true for a lock, whose limit is 1; false for a semaphore
-	Any     bool       // of Acquire with Wait: wait in line while the semaphore is in use with another limit
 	Limit   int        // 1 … entry.MaxLimit
 }
 
@@ -37,7 +36,6 @@ type Borrow struct {
 	Request     entry.Hash // the request key; zero: none. With it the borrow can be repeated
 	TTL         time.Duration
 	Wait        time.Duration // 0: refuse at once
-	UntilPaused bool          // the wait also ends while the pool is paused; with a Request the place is kept
 	Label       string
 	Origin      entry.Hash // for the caps on places; zero: none
 
@@ -61,7 +59,6 @@ type Acquire struct {
 	Origin       entry.Hash // of a lock that no session holds, for the caps per origin; zero: none. A session has its own
 	TTL          time.Duration
 	Wait         time.Duration
-	UntilPaused  bool // see Borrow
 }
 
 // Enqueue asks for a lock or a slot of a semaphore if one is free, and otherwise for a

@@ -63,13 +63,12 @@ func (b *borrow) newTicket() (key entry.Key, value *entry.TicketValue) {
 	if b.enqueued() {
 		return rules.EnqueuedKey(b.pool.id, b.session), &entry.TicketValue{
 			Lease: b.lease, Generation: b.generation, Peer: b.p.self(), TTL: entry.Span(b.ttl), Nonce: b.nonce,
-			Wait: entry.Span(rules.EnqueuedLife), Request: b.request, Label: b.label, Limit: b.terms.Asked(),
+			Wait: entry.Span(rules.EnqueuedLife), Request: b.request, Label: b.label,
 		}
 	}
 	grace, left := b.grace(), max(b.waitEnds().Sub(b.p.now()), time.Millisecond)
 	value = &entry.TicketValue{
 		Lease: b.lease, Generation: b.generation, Session: b.session, Origin: b.origin, Request: b.request, Label: b.label,
-		Limit: b.terms.Asked(),
 	}
 	if grace > 0 { // its callers may wait again
 		left = max(left, rules.EnqueuedLife)
@@ -225,7 +224,7 @@ func (b *borrow) checkGeneration() {
 	}
 	// A caller that came after the ticket was sent may have come after this state of the pool.
 	b.confirmed = true
-	full := (pool.Full() || pool.Blocked()) && !pool.InDoubt(b.p.now())
+	full := pool.Full() && !pool.InDoubt(b.p.now())
 	for _, a := range b.callers {
 		inTime := a.came <= b.ticket.sent
 		b.confirmed = b.confirmed && inTime

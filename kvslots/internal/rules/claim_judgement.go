@@ -12,7 +12,7 @@ package rules
 func (p *Pool) claimed(s *Slot, live bool) {
 	count := p.Count()
 	_, out := p.inForce().OutAt(s.Position)
-	s.excluded = live && (!s.Live() || p.servedElsewhere(s) || p.repeats(s) || s.Position >= count || out || !p.fits(s.Value.Limit, s.place()))
+	s.excluded = live && (!s.Live() || p.servedElsewhere(s) || p.repeats(s) || s.Position >= count || out)
 	ahead, room := p.ahead(s.place(), count+1, nil), p.free()
 	gap := s.Position - p.live.below(s.Position) - p.outBelow(s.Position)
 	s.void = !live || s.excluded || room < 0 || ahead > room || gap > ahead

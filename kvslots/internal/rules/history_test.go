@@ -129,19 +129,8 @@ func (h *history) register() {
 	}
 	if pool == poolID(1) {
 		e.Config.Terms = entry.Terms{Name: "x", Limit: max(1, e.Config.Count)}
-		if e.Config.Moved = h.naive.config(pool).Moved; h.chance(5) {
-			e.Config.Moved = h.view.Revision
-		}
 	}
 	h.write(e)
-}
-
-// limit draws a limit that a claim or a ticket asks for, mostly the pool's.
-func (h *history) limit(pool entry.Hash) uint64 {
-	if t := h.naive.config(pool).Terms; t.Named() && h.chance(2) {
-		return uint64(max(1, t.Limit-h.randomly(4)/3))
-	}
-	return 0
 }
 
 func (h *history) delete() {
@@ -193,7 +182,6 @@ func (h *history) generation(pool entry.Hash) uint64 {
 func (h *history) ticket() {
 	pool := h.pool()
 	e := ticket(ticketKey(pool, h.anySession(h.peers), rapid.IntRange(0, 1).Draw(h.t, "n")), leaseID(h.fresh()), h.generation(pool))
-	e.Ticket.Limit = h.limit(pool)
 	if h.chance(2) {
 		e.Ticket.Session = h.anySession(h.client)
 	}
@@ -257,7 +245,7 @@ func (h *history) any(kind entry.Kind, is func(entry.Entry) bool) (entry.Entry, 
 func (h *history) claim() {
 	pool := h.pool()
 	v := entry.SlotValue{
-		Lease: leaseID(h.fresh()), Generation: h.generation(pool), Claimer: h.anySession(h.peers), Limit: h.limit(pool),
+		Lease: leaseID(h.fresh()), Generation: h.generation(pool), Claimer: h.anySession(h.peers),
 		TTL: entry.Span(rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(h.t, "ttl")),
 	}
 	line := h.naive.of(pool, entry.Ticket, valid)

@@ -72,19 +72,6 @@ func (t *Ticket) stalled() bool {
 	return t.server.stalled || t.Absent()
 }
 
-// Fits reports whether the semaphore has the limit that the ticket asks for.
-func (t *Ticket) Fits() bool { return t.Pool.fits(t.Value.Limit, t.Place) }
-
-// fits reports whether the pool has the limit that a claim or a ticket of a place asks for.
-func (p *Pool) fits(limit, place uint64) bool {
-	cfg := p.inForce()
-	return limit == 0 || limit == uint64(cfg.Limit) || place <= cfg.Moved
-}
-
-// Drained reports whether no slot is live, and the pool is in service: so the limit may become what the
-// first ticket asks for.
-func (p *Pool) Drained() bool { return p.live.len() == 0 && p.Exists() && !p.inForce().Paused() }
-
 // waits reports whether the ticket stands and is not passed over.
 func (t *Ticket) waits() bool { return t.Stands() && !t.stalled() }
 
@@ -148,32 +135,9 @@ func (l *line) count(before uint64, most int, is func(*Ticket) bool) int {
 	return n
 }
 
-// Blocked reports whether the first ticket that waits asks for another limit than the semaphore has.
-func (p *Pool) Blocked() bool {
-	for _, t := range p.line.tickets {
-		if t.waits() {
-			return !t.Fits()
-		}
-	}
-	return false
-}
-
-// ahead counts the tickets that wait before a place, without those that own serves, up to most. If one of
-// them asks for another limit than its semaphore has, it returns most: all behind it have to wait.
+// ahead counts the tickets that wait before a place, without those that own serves, up to most.
 func (p *Pool) ahead(place uint64, most int, own *InFlight) int {
-	n, fit := 0, true
-	p.line.count(place, most, func(t *Ticket) bool {
-		waits := t.waits() && !own.Serves(t.Place)
-		if waits {
-			n++
-			fit = fit && t.Fits()
-		}
-		return waits
-	})
-	if !fit {
-		return most
-	}
-	return n
+	return p.line.count(place, most, func(t *Ticket) bool { return t.waits() && !own.Serves(t.Place) })
 }
 
 // Waiting returns the number of tickets that stand in the line.
@@ -227,8 +191,7 @@ func (p *Pool) Line(yield func(int, *Ticket) bool) {
 }
 
 // Able returns the tickets for which there is a permit and which a peer may claim for. Tickets that
-// are passed over use no permit, and are included. One that does not fit, and is not passed over, is the
-// last: the pool is to get its limit. The slice is valid until the next change of the view.
+// are passed over use no permit, and are included. The slice is valid until the next change of the view.
 func (p *Pool) Able() []*Ticket { return p.line.able }
 
 // refreshAble computes what Able returns. A ticket that is passed over uses no permit.
@@ -238,28 +201,19 @@ func (p *Pool) refreshAble(now Instant) {
 	for _, t := range old {
 		t.able = false
 	}
-	free, drained := p.free(), p.Drained()
+	free := p.free()
 	for _, t := range p.line.tickets {
-		if free <= 0 && !drained {
+		if free <= 0 {
 			break
 		}
 		if !t.Stands() || t.Absent() {
 			continue
 		}
-		fits := t.Fits()
-		if fits && free <= 0 || !fits && !drained && !t.stalled() {
-			break
-		}
-		if fits || drained {
-			able = append(able, t)
-		}
+		able = append(able, t)
 		if t.stalled() {
 			continue
 		}
-		if free--; !fits {
-			free = 0 // until the limit is another one
-		}
-		drained = false
+		free--
 		t.able = true
 		if t.turnSince == 0 {
 			t.turnSince = max(now, 1)

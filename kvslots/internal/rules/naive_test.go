@@ -170,20 +170,6 @@ func (n *naive) waiting(pool entry.Hash) []entry.Entry {
 	return slices.DeleteFunc(n.standing(pool), n.isStalled)
 }
 
-// misfits reports whether a claim or a ticket asks for another limit than its pool has.
-func (n *naive) misfits(pool entry.Hash, limit, at uint64) bool {
-	cfg := n.config(pool)
-	return limit != 0 && limit != uint64(cfg.Limit) && at > cfg.Moved
-}
-
-// takes returns how many permits a ticket that waits keeps from those behind it.
-func (n *naive) takes(t entry.Entry) int {
-	if n.misfits(t.Key.Pool, t.Ticket.Limit, place(t)) {
-		return entry.MaxLimit // all: they wait until it has its limit
-	}
-	return 1
-}
-
 // judge judges a claim by all entries at its revision.
 func (n *naive) judge(e entry.Entry) {
 	count, live := n.count(e.Key.Pool), n.live(e.Key.Pool)
@@ -198,13 +184,10 @@ func (n *naive) judge(e entry.Entry) {
 	if key := e.Slot.Request; !key.IsZero() && slices.ContainsFunc(live, func(o entry.Entry) bool { return o.Key != e.Key && o.Slot.Request == key }) {
 		n.excluded[e.Revision] = true
 	}
-	if n.misfits(e.Key.Pool, e.Slot.Limit, at) {
-		n.excluded[e.Revision] = true
-	}
 	ahead := 0
 	for _, t := range n.waiting(e.Key.Pool) {
 		if place(t) < at {
-			ahead += n.takes(t)
+			ahead++
 		}
 	}
 	busy := n.busy(e.Key.Pool)
@@ -228,18 +211,16 @@ func (n *naive) inDoubt(e entry.Entry, now rules.Instant) bool {
 // takes none.
 func (n *naive) able(pool entry.Hash) []entry.Entry {
 	free := n.count(pool) - len(n.busy(pool))
-	drained := len(n.live(pool)) == 0 && n.config(pool).Generation != 0 && !n.isOut(pool, entry.WholePool)
 	var found []entry.Entry
 	for _, t := range n.standing(pool) {
-		misfits := n.takes(t) > 1
 		switch {
-		case n.absent(t), misfits && !drained && n.isStalled(t):
-			continue
-		case misfits && !drained, !misfits && free <= 0:
+		case free <= 0:
 			return found
+		case n.absent(t):
+			continue
 		}
 		if found = append(found, t); !n.isStalled(t) {
-			free, drained = free-n.takes(t), false
+			free--
 		}
 	}
 	return found
@@ -285,11 +266,8 @@ func (n *naive) choose(pool entry.Hash, at uint64, own *rules.InFlight) (positio
 	}
 	for _, t := range n.waiting(pool) {
 		if (at == 0 || place(t) < at) && !served[place(t)] {
-			before += n.takes(t)
+			before++
 		}
-	}
-	if t, ok := n.ticketAt(pool, at); ok && n.takes(t) > 1 {
-		return 0, false
 	}
 	count := n.count(pool)
 	if len(busy)+before >= count {

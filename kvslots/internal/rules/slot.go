@@ -86,7 +86,7 @@ func (s *Slot) Ended(now Instant) bool {
 func (s *Slot) InDoubt(now Instant) bool { return s.void && s.Live() && now-s.seen < doubtTime }
 
 // Excluded reports whether the slot's claim is void by what the stream says, for all peers alike:
-// its generation, its session, its limit or its position is not in force, its ticket is not in the line or
+// its generation, its session or its position is not in force, its ticket is not in the line or
 // was served, or another live slot has its request key. Any peer may purge it. A view that was
 // not live when it applied the claim does not know that, and counts the slot as taken.
 func (s *Slot) Excluded() bool { return s.Taken && s.excluded }

@@ -12,7 +12,7 @@ func (p *Pool) Full() bool { return p.free() <= 0 }
 // peer can serve several borrows without waiting for each.
 func (p *Pool) Choose(t *Ticket, own *InFlight) (position int, ok bool) {
 	free, before := p.rank(t, own)
-	if before >= free || t != nil && !t.Fits() {
+	if before >= free {
 		return 0, false
 	}
 	for position = p.nextFree(0); position < p.Count(); position = p.nextFree(position + 1) {

@@ -284,9 +284,6 @@ func (k *checker) configured(p *poolTruth, before, after *entry.Entry) {
 	}
 	if after.Marker == before.Marker && after.Config.Generation == before.Config.Generation {
 		k.reconfigured(p, before, after)
-		if before.Config.Limit != after.Config.Limit {
-			k.s.met.add("limit changed")
-		}
 		return
 	}
 	k.unregistered(p, before, after)

@@ -21,7 +21,6 @@ type poolState struct {
 	config     *entry.Entry
 	size, out  int // its size, and the positions out of service without a slot
 	positions  int // single ones out of service
-	blocked    bool
 	leases     int
 	doubtful   []*claim // of the slots, which leases does not count
 	tickets    int
@@ -39,7 +38,7 @@ func needsStates(r peer.Request) bool {
 }
 
 func (t *truth) state(p *poolTruth) *poolState {
-	st := &poolState{at: t.s.now, config: p.config, size: p.size(), out: p.idleOut(), registered: p.registered(), blocked: p.blocked()}
+	st := &poolState{at: t.s.now, config: p.config, size: p.size(), out: p.idleOut(), registered: p.registered()}
 	for _, o := range p.config.Config.Out {
 		if o.Position != entry.WholePool {
 			st.positions++
@@ -81,7 +80,7 @@ func (st *poolState) lent(decided Instant) int {
 
 // full reports whether the leases and the others that may have a permit left none.
 func (st *poolState) full(decided Instant, others int) bool {
-	return st.registered && (st.blocked || st.size-st.out <= st.lent(decided)+others)
+	return st.registered && st.size-st.out <= st.lent(decided)+others
 }
 
 func (st *poolState) usedUnderOther(t entry.Terms, decided Instant) bool {

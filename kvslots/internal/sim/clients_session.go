@@ -137,7 +137,6 @@ func (h *sessionClient) acquire() {
 	nonce := h.s.newHash()
 	h.lease = leaseOf(h.session, nonce)
 	r := peer.Acquire{Resource: h.target, Session: h.session, Lease: h.lease, Nonce: nonce, TTL: h.ttl(), Wait: h.wait()}
-	r.Any = h.chance(0.5)
 	h.waitingCalls++
 	answered := func(c *call) {
 		h.waitingCalls--

@@ -99,7 +99,7 @@ var wantedTraps = []string{
 	"trap: outage", "trap: entry not republished", "trap: entry repeated", "trap: entry lost on a cut route",
 	"trap: late write", "trap: late write after its refusal", "trap: another server", "trap: no answer of a server that is cut off",
 	"trap: refused by a leader that is cut off", "trap: refused by a deposed leader", "trap: refused and stored",
-	"gave up", "closed idle", "pool unregistered", "pool restored", "limit changed",
+	"gave up", "closed idle", "pool unregistered", "pool restored",
 	loadedBeside,
 	"peer: skips", "peer: voids", "peer: conflicts", "peer: barriers", "peer: rebuilds", "peer: catch-ups", "peer: resent",
 	"answer: grant told after a flush", "answer: grant told too late", "answer: untold grant",

@@ -66,7 +66,7 @@ func (p *poolTruth) claim(s *Simulation, e *entry.Entry) *claim {
 			live++
 		}
 	}
-	c.void = !p.fits(e.Slot.Limit) || !s.server.truth.holds(p, e) || !c.ticketStood || c.position >= c.count || c.isOut || live+c.idleOut > c.count || c.freeBelow > c.ticketsAhead
+	c.void = !s.server.truth.holds(p, e) || !c.ticketStood || c.position >= c.count || c.isOut || live+c.idleOut > c.count || c.freeBelow > c.ticketsAhead
 	c.doubtful = c.void || p.repeats(e) || live+c.idleOut+c.undisturbed > c.count
 	return c
 }

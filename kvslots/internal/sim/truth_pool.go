@@ -107,29 +107,8 @@ func (p *poolTruth) idleOut() (n int) {
 	return n
 }
 
-// free returns the number of slots that have no entry and are not out of service; 0 while a ticket
-// in the line asks for another limit.
-func (p *poolTruth) free() int {
-	if p.blocked() {
-		return 0
-	}
-	return p.size() - len(p.slots) - p.idleOut()
-}
-
-// blocked reports whether a ticket in the line asks for another limit than the pool has.
-func (p *poolTruth) blocked() bool {
-	for _, t := range p.tickets {
-		if !p.fits(t.Ticket.Limit) && p.stands(t) && p.truth.lives(t) && !p.truth.isAbsent(t) {
-			return true
-		}
-	}
-	return false
-}
-
-// fits reports whether the pool has the limit that a claim or a ticket asks for.
-func (p *poolTruth) fits(limit uint64) bool {
-	return limit == 0 || limit == uint64(p.config.Config.Limit)
-}
+// free returns the number of slots that have no entry and are not out of service.
+func (p *poolTruth) free() int { return p.size() - len(p.slots) - p.idleOut() }
 
 // inForce returns the number of taken slots of the generation in force.
 func (p *poolTruth) inForce() (n int) {

@@ -116,7 +116,7 @@ class Names(GatewayTest):
             with self.assertRaises(kvslots.NoSlotError):
                 self.client.semaphore(name, 2, wait=0).acquire()
             with self.assertRaises(kvslots.LimitMismatchError):
-                self.client.semaphore(name, 3, wait=0).acquire()
+                self.client.semaphore(name, 3).acquire()
             with self.assertRaises(kvslots.LimitMismatchError):
                 self.client.lock(name).acquire()
 

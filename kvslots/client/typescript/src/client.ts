@@ -61,7 +61,7 @@ export class Client implements AsyncDisposable {
     return new Lock(name, undefined, this.#shared);
   }
 
-  /** The semaphore with this name, which `limit` holders share. One with another limit waits for its turn. Nothing is sent. */
+  /** The semaphore with this name, which `limit` holders share. Nothing is sent. */
   semaphore(name: string, limit: number): Lock {
     if (!(Number.isInteger(limit) && limit >= 1 && limit <= LARGEST_LIMIT)) throw new RangeError(`limit must be an integer between 1 and ${LARGEST_LIMIT}`);
     return new Lock(name, limit, this.#shared);

@@ -35,7 +35,7 @@ export class Lock extends Resource {
     let session: Session | undefined;
     const ask = async (wait: number, uncounted: boolean, signal?: AbortSignal, until?: number): Promise<Granted> => {
       session ??= await sessions.open(seconds, signal, until);
-      const body = { acquire_timeout_s: wait, lease_ttl_s: seconds, limit: this.#limit, any_limit: this.#limit && true, label, uncounted };
+      const body = { acquire_timeout_s: wait, lease_ttl_s: seconds, limit: this.#limit, label, uncounted };
       const answer = await this.#send(session, "", { body, wait }, signal, until, key).catch((error) => {
         if (error instanceof SessionGoneError) session = undefined; // the next request begins another one
         throw error;

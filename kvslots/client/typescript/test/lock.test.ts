@@ -87,15 +87,13 @@ test("a semaphore has as many holders as its limit", async () => {
   const semaphore = client.semaphore(name, 3);
   const leases = await Promise.all([semaphore.acquire({ wait: 0 }), semaphore.acquire({ wait: 20 }), semaphore.acquire({ wait: 0 })]);
   await assert.rejects(semaphore.acquire({ wait: 0 }), NoSlotError);
-  await assert.rejects(client.semaphore(name, 4).acquire({ wait: 0 }), LimitMismatchError);
+  await assert.rejects(client.semaphore(name, 4).acquire(), LimitMismatchError);
   await assert.rejects(client.lock(name).acquire(), LimitMismatchError);
   const waiting = semaphore.acquire({ wait: 60 });
   await leases[1]!.release();
   await using fourth = await waiting;
-  const larger = client.semaphore(name, 4).acquire({ wait: 60 }); // when the others are released
   await Promise.all([leases[0]!.release(), leases[2]!.release()]);
   await fourth.release();
-  await (await larger).release();
   assert.equal((await stats()).semaphores.find((s) => s.key === name)?.holders ?? 0, 0);
 });
 

@@ -302,7 +302,7 @@ class NameClaim(Claim):
         self._path = f"/v1/{'locks' if limit is None else 'semaphores'}/{self._name}"
         # Another pool may have the name in public, and a lock may have that of a UUID; but only the lock has this hash.
         self.lent = f"/v1/pools/{sha256(b'dflockd/' + name.encode()).hexdigest()[:32]}"
-        self._limit = {} if limit is None else {"limit": limit, "any_limit": True}
+        self._limit = {} if limit is None else {"limit": limit}
 
     def __str__(self) -> str:
         return self._what

@@ -150,7 +150,7 @@ class Client(_Client):
         timeout: float | None = None,
         label: str | None = None,
     ) -> Borrow[Lease]:
-        """Return the semaphore with a name, which limit callers may hold; one with another limit waits for its turn."""
+        """Return the semaphore with a name, which limit callers may hold."""
         return self._named(name, limit, ttl, waiting(wait, timeout), label)
 
     def _named(
@@ -267,7 +267,7 @@ class AsyncClient(_Client):
         timeout: float | None = None,
         label: str | None = None,
     ) -> AsyncBorrow[AsyncLease]:
-        """Return the semaphore with a name, which limit callers may hold; one with another limit waits for its turn."""
+        """Return the semaphore with a name, which limit callers may hold."""
         return self._named(name, limit, ttl, waiting(wait, timeout), label)
 
     def _named(

@@ -49,19 +49,13 @@ func (p *post) after(c *call, d time.Duration, do func()) {
 	p.arm(alarmOf[Instant](c, nil), p.now().Add(d), func() { p.reads.reached.start(r, 0) })
 }
 
-// decide calls step until step returns true: at once if the view is live, then when the view is live and
-// as new as the call of decide, and from then on every failurePause. Only the first call has current false.
+// decide calls step at once if the view is live. If step returns false, or the view is not live, decide calls it
+// when the view is live and as new as the call of decide: then current is true, and step decides.
 func (p *post) decide(c *call, step func(current bool) (decided bool)) {
 	if p.isLive() && step(false) {
 		return
 	}
-	p.whenCurrent(c, func() { p.decideCurrent(c, step) })
-}
-
-func (p *post) decideCurrent(c *call, step func(current bool) (decided bool)) {
-	if !step(true) {
-		p.after(c, failurePause, func() { p.decideCurrent(c, step) })
-	}
+	p.whenCurrent(c, func() { step(true) })
 }
 
 // fireReads fires the reads for which the view, which is live, is ready. They may add others.

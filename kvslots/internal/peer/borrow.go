@@ -280,10 +280,7 @@ func (b *borrow) serve(pool *rules.Pool) bool {
 		b.resume(pool, s)
 		return true
 	}
-	switch waits, err := b.obstacle(pool); {
-	case waits:
-		b.pool.markLater()
-		return true
+	switch err := b.obstacle(pool); {
 	case err == ErrLimitMismatch:
 		if b.isCurrent() {
 			b.p.names.reviewTerms(b, pool)
@@ -346,29 +343,27 @@ func (b *borrow) overWaiters(pool *rules.Pool) bool {
 }
 
 // obstacle returns why the borrow cannot be served, however many slots are free, according to the
-// view, or nil; waits reports whether it has to wait for writes of this peer that may reach a cap. A
-// named pool need not exist, since the borrow opens it. An operator may change the limit of a semaphore: then a
-// borrow that has waited in its line goes on. obstacle also sets b.generation.
+// view, or nil. A named pool need not exist, since the borrow opens it. An operator may change the limit of a
+// semaphore: then a borrow that has waited in its line goes on. obstacle also sets b.generation.
 // Its callers decide whether the view may be trusted.
-func (b *borrow) obstacle(pool *rules.Pool) (waits bool, err error) {
+func (b *borrow) obstacle(pool *rules.Pool) error {
 	switch {
 	case !b.session.IsZero() && !b.p.view().Alive(b.session):
-		return false, ErrSessionGone
+		return ErrSessionGone
 	case !b.named() && (!pool.Exists() || b.confirmed && b.generation != 0 && b.generation != pool.Generation()):
-		return false, ErrNoPool
+		return ErrNoPool
 	case pool.Exists():
 		b.queued = b.queued && b.generation == pool.Generation()
 		b.generation = pool.Generation()
 	}
-	if waits, err = b.p.reached(b.limits(pool)...); waits || err != nil {
-		return waits, err
+	if err := b.shareReached(pool); err != nil {
+		return err
 	}
-	_, origin := b.holders()
-	switch {
-	case b.named() && !pool.Exists() && b.p.view().TombstonesReach(b.p.settings().MaxTombstones, origin):
-		return false, ErrMaxTombstones
-	case b.named() && pool.Exists() && pool.Terms() != b.terms && !b.queued:
-		return false, ErrLimitMismatch
+	switch _, origin := b.holders(); {
+	case b.named() && !pool.Exists():
+		return b.p.tombstonesReached(origin)
+	case b.named() && pool.Terms() != b.terms && !b.queued:
+		return ErrLimitMismatch
 	}
-	return false, nil
+	return nil
 }

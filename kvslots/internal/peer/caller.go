@@ -156,8 +156,8 @@ func (a *caller) review(pool *rules.Pool) {
 	if b.phase != arrived && b.phase != waiting || !a.isCurrent() || pool.Requested(b.request) != nil {
 		return
 	}
-	switch waits, err := b.obstacle(pool); {
-	case b.phase == arrived && (waits || err != nil || pool.Closing() || !pool.Exists()): // serve refuses it, or goes on
+	switch err := b.obstacle(pool); {
+	case b.phase == arrived && (err != nil || pool.Closing() || !pool.Exists()): // serve refuses it, or goes on
 		return
 	case err != nil:
 		a.quit(err)

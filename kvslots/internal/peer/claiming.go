@@ -48,7 +48,6 @@ func (b *borrow) sendClaim(position int, generation uint64) {
 		Owner: b.owner, Nonce: nonce, Unseen: b.enqueued(), Origin: b.origin, Request: b.request,
 	}, b.claimSettled)
 	b.claim = claim{number, w}
-	b.charge(w)
 }
 
 func (b *borrow) nextLease() (n int, lease, nonce entry.Hash) {

@@ -12,9 +12,9 @@ func (p *registry) setOut(c *call, r SetOut) {
 	p.decide(c, func(current bool) (decided bool) {
 		pool := p.view().Pool(r.Pool)
 		changes := r.changes(pool)
-		waits, err := r.reached(p, pool)
+		err := r.reached(p, pool)
 		switch {
-		case changes && !waits && err == nil:
+		case changes && err == nil:
 			r.write(p, c)
 		case !current:
 			return false
@@ -22,8 +22,6 @@ func (p *registry) setOut(c *call, r SetOut) {
 			c.answer(Answer{Err: ErrNoPosition})
 		case !changes:
 			p.answerState(c, r.Pool, Answer{Err: ErrNoPool})
-		case waits:
-			return false
 		default:
 			c.answer(Answer{Err: err})
 		}
@@ -38,10 +36,9 @@ func (r SetOut) write(p *registry, c *call) {
 		value.Count, value.Generation, value.Origin = 1, p.randomNumber(), r.Origin
 		value.Terms = entry.Terms{Name: r.Name, Lock: true, Limit: 1}
 	}
-	w := p.putFor(c, p.config(r.Pool, value), func(*write) {
+	p.putFor(c, p.config(r.Pool, value), func(*write) {
 		p.answerState(c, r.Pool, Answer{Err: ErrNoPool})
 	}, func() { p.setOut(c, r) })
-	w.charge(r.limits(p, pool))
 }
 
 func (r SetOut) value(pool *rules.Pool) entry.ConfigValue {
@@ -77,23 +74,19 @@ func (r SetOut) changes(pool *rules.Pool) bool {
 // opens reports whether the call takes a name out of service that is not in use.
 func (r SetOut) opens() bool { return r.Name != "" && !r.InService && r.Position == entry.WholePool }
 
-// limits returns the caps on names that the call may reach: a name of which anything is out of
-// service is in use, by the client that has taken it out.
-func (r SetOut) limits(p *registry, pool *rules.Pool) []limit {
-	if r.InService || !pool.Terms().Named() && (pool.Exists() || !r.opens()) {
+// reached returns which cap forbids the call: that of a pool's list, or one on names. A name of which anything
+// is out of service is in use, by the client that has taken it out.
+func (r SetOut) reached(p *registry, pool *rules.Pool) error {
+	if r.InService {
 		return nil
 	}
-	return p.limitsOfName(pool, r.Origin)
-}
-
-// reached returns which cap forbids the call: that of a pool's list, or see writes.reached.
-func (r SetOut) reached(p *registry, pool *rules.Pool) (waits bool, err error) {
-	if !r.InService && r.changes(pool) {
-		if value := r.value(pool); value.OutSize() > entry.MaxOut {
-			return false, ErrMaxOut
-		}
+	if value := r.value(pool); r.changes(pool) && value.OutSize() > entry.MaxOut {
+		return ErrMaxOut
 	}
-	return p.reached(r.limits(p, pool)...)
+	if !pool.Terms().Named() && (pool.Exists() || !r.opens()) {
+		return nil
+	}
+	return p.nameReached(pool, r.Origin)
 }
 
 // setLimit writes the limit of a semaphore. Its leases stay, if they are more too; its line goes on.

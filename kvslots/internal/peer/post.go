@@ -21,7 +21,6 @@ type post struct {
 	refused       string // why the latest write was refused, if not because of its key; "" otherwise
 	discarding    int    // discards that are not settled
 	unsettled     int
-	charged       map[quota]int            // what is not settled counts for caps
 	underWay      map[entry.Hash]*underWay // by pool
 	disowned      map[uint64]Instant       // until when, by author: see write.disown
 	disownedSweep timer

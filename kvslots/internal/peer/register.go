@@ -23,9 +23,9 @@ type registry struct{ *leases }
 func (p *registry) register(c *call, r Register) {
 	p.decide(c, func(current bool) (decided bool) {
 		pool := p.view().Pool(r.Pool)
-		waits, err := p.reachedBy(r.Origin, r.limits(p))
+		err := r.reached(p)
 		switch {
-		case !r.reuses(pool) && !r.isUpToDate(p, pool) && (pool.Exists() || !waits && err == nil):
+		case !r.reuses(pool) && !r.isUpToDate(p, pool) && (pool.Exists() || err == nil):
 			r.write(p, c)
 		case !current:
 			return false
@@ -33,10 +33,8 @@ func (p *registry) register(c *call, r Register) {
 			c.answer(Answer{Err: ErrKeyReused})
 		case pool.Exists():
 			p.answerState(c, r.Pool, r.gone())
-		case err != nil:
-			c.answer(Answer{Err: err})
 		default:
-			return false
+			c.answer(Answer{Err: err})
 		}
 		return true
 	})
@@ -51,16 +49,12 @@ func (r Register) write(p *registry, c *call) {
 	if !r.repeats(p.view().Pool(r.Pool)) {
 		r.ask(&value)
 	}
-	opens := value.Generation == 0
-	if opens {
+	if value.Generation == 0 {
 		value.Generation, value.Origin = p.randomNumber(), r.Origin
 	}
-	w := p.putFor(c, p.config(r.Pool, value), func(*write) {
+	p.putFor(c, p.config(r.Pool, value), func(*write) {
 		p.answerState(c, r.Pool, r.gone())
 	}, func() { p.register(c, r) })
-	if opens {
-		w.charge(r.limits(p))
-	}
 }
 
 // gone is the answer if the pool was deleted since: as for a pool without leases.
@@ -137,10 +131,14 @@ func (r Register) isUpToDate(p *registry, pool *rules.Pool) bool {
 		(p.settings().PoolIdle == 0 || pool.InUseOrWaited() || p.now().Sub(pool.LastUse()) < idleNoted)
 }
 
-func (r Register) limits(p *registry) []limit {
-	all := capOf(ofPools, entry.Hash{}, p.settings().MaxPools, p.view().Registered.Pools, ErrMaxPools)
-	if r.Origin.IsZero() {
-		return []limit{all}
+// reached returns which cap forbids another pool.
+func (r Register) reached(p *registry) error {
+	err := p.tombstonesReached(r.Origin)
+	if err == nil {
+		err = reached(p.view().Registered.Pools, p.settings().MaxPools, ErrMaxPools)
 	}
-	return []limit{all, capOf(ofPools, r.Origin, p.settings().MaxPoolsPerOrigin, p.view().RegisteredBy(r.Origin), ErrMaxPools)}
+	if err == nil && !r.Origin.IsZero() {
+		err = reached(p.view().RegisteredBy(r.Origin), p.settings().MaxPoolsPerOrigin, ErrMaxPools)
+	}
+	return err
 }

@@ -2,7 +2,6 @@ package peer_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -57,112 +56,14 @@ func (h *harness) wantNoAnswer(t *testing.T, call uint64) {
 	}
 }
 
-// What was certainly not written does not count for a cap: the server has refused it for good,
-// or "not now" until the peer gave it up.
-func TestRefusedWriteCountsForNoCap(t *testing.T) {
-	for _, outcome := range []peer.Outcome{peer.Never, peer.NotNow} {
-		h := newHarnessOf(t, peer.Config{MaxPools: 1, MaxSessions: 1})
-		h.auto = false
-		pool := h.begin(peer.Register{Pool: h.hash(), Count: 1})
-		session := h.begin(peer.CreateSession{Session: h.hash(), Idle: time.Hour})
-		for end := h.now.Add(6 * time.Second); h.now < end; h.pass(10 * time.Millisecond) {
-			writes := h.sent
-			h.sent = nil
-			for _, w := range writes {
-				if w.Key.Kind == entry.Config || w.Key.Kind == entry.Session && w.Revision == 0 {
-					h.ack(w.ID, outcome, 0)
-				} else {
-					h.publish(&w)
-				}
-			}
-		}
-		h.wantError(pool, peer.ErrUnavailable)
-		h.wantError(session, peer.ErrUnavailable)
-		h.auto = true
-		h.must(peer.CreateSession{Session: h.hash(), Idle: time.Hour})
-		h.newPool(1)
-	}
-}
-
-// A write is under way that fills a cap. Another request waits until it has an outcome, and
-// sends no read barriers meanwhile.
-func TestWhatIsUnderWayCounts(t *testing.T) {
-	for name, c := range map[string]struct {
-		kind    entry.Kind
-		request func(h *harness) peer.Request
-		full    error
-	}{
-		"pools":    {entry.Config, func(h *harness) peer.Request { return peer.Register{Pool: h.hash(), Count: 1} }, peer.ErrMaxPools},
-		"sessions": {entry.Session, func(h *harness) peer.Request { return peer.CreateSession{Session: h.hash(), Idle: time.Hour} }, peer.ErrMaxSessions},
-	} {
-		for _, written := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, written %t", name, written), func(t *testing.T) {
-				h := newHarnessOf(t, peer.Config{MaxPools: 1, MaxSessions: 1})
-				h.auto = false
-				h.begin(c.request(h))
-				first := h.take(c.kind)
-				h.auto = true
-				second := h.begin(c.request(h))
-				before := h.p.Counters().Barriers
-				h.pass(400 * time.Millisecond)
-				h.wantNoAnswer(t, second)
-				if n := h.p.Counters().Barriers - before; n > 1 {
-					t.Errorf("%d read barriers in 0.4 s", n)
-				}
-				if written {
-					h.publish(&first)
-				} else {
-					h.ack(first.ID, peer.Never, 0)
-				}
-				h.pass(100 * time.Millisecond)
-				if written {
-					h.wantError(second, c.full)
-				} else {
-					h.granted(second)
-				}
-			})
-		}
-	}
-}
-
-// A lock is being opened, which would be one too many together with another one. The server
-// refuses the first for good, so there is room for the second, whose name may be new, or open
-// and idle under other terms.
-func TestLockUnderWayCounts(t *testing.T) {
-	for name, was := range map[string]int{"new name": 0, "other terms": 2} {
-		t.Run(name, func(t *testing.T) {
-			h := newHarnessOf(t, peer.Config{MaxLocks: 1})
-			on := peer.Resource{Pool: h.hash(), Name: "b"}
-			acquire := func(on peer.Resource) peer.Acquire {
-				return peer.Acquire{Resource: on, Lease: h.hash(), Owner: "o", TTL: time.Hour}
-			}
-			if on.Limit = was; was != 0 {
-				h.must(acquire(on))
-				h.must(peer.ReleaseOwned{Pool: on.Pool, Owner: "o"})
-			}
-			on.Limit = 1
-			h.auto = false
-			first := h.begin(acquire(peer.Resource{Pool: h.hash(), Name: "a", Limit: 1}))
-			config, claim := h.take(entry.Config), h.take(entry.Slot)
-			h.auto = true
-			second := h.begin(acquire(on))
-			h.wantNoAnswer(t, second)
-			h.ack(config.ID, peer.Never, 0)
-			h.ack(claim.ID, peer.Never, 0)
-			h.pass(time.Second)
-			h.wantError(first, peer.ErrUnavailable)
-			h.granted(second)
-		})
-	}
-}
-
-// What may not be written is no reason for "too many locks" of one session or origin, and what
-// this peer is writing counts.
-func TestShareUnderWayCounts(t *testing.T) {
+// A name counts for the caps on all names, on those of a session and on those of an origin, once, while it is in
+// use. One that is open and idle under other terms needs room, too.
+func TestCapsOnNames(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg  peer.Config
 		most error
 	}{
+		"all":     {peer.Config{MaxLocks: 1}, peer.ErrMaxLocks},
 		"session": {peer.Config{MaxLocksPerSession: 1}, peer.ErrMaxLocksPerSession},
 		"origin":  {peer.Config{MaxLocksPerOrigin: 1}, peer.ErrMaxLocksPerOrigin},
 	} {
@@ -170,44 +71,21 @@ func TestShareUnderWayCounts(t *testing.T) {
 			h := newHarnessOf(t, c.cfg)
 			session := peer.CreateSession{Session: h.hash(), Idle: time.Hour, Origin: h.hash()}
 			h.must(session)
-			acquire := func() peer.Acquire {
+			acquire := func(name string, limit int) peer.Acquire {
 				return peer.Acquire{
-					Resource: peer.Resource{Pool: h.hash(), Name: "a", Lock: true}, Session: session.Session,
+					Resource: peer.Resource{Pool: entry.Terms{Name: name}.Pool(), Name: name, Limit: limit}, Session: session.Session,
 					Lease: h.hash(), Nonce: h.hash(), TTL: time.Hour,
 				}
 			}
-			h.auto = false
-			first := h.begin(acquire())
-			config, claim := h.take(entry.Config), h.take(entry.Slot)
-			h.auto = true
-			second := h.begin(acquire())
-			h.wantNoAnswer(t, second)
-			h.ack(config.ID, peer.Never, 0)
-			h.ack(claim.ID, peer.Never, 0)
-			h.pass(time.Second)
-			h.wantError(first, peer.ErrUnavailable)
-			h.granted(second)
-			third := h.begin(acquire())
-			h.pass(time.Second)
-			h.wantError(third, c.most)
+			first := acquire("a", 2)
+			held := peer.Held{Pool: first.Pool, Lease: first.Lease, Session: session.Session, Named: true, Fence: h.must(first).Grant.Fence}
+			h.wantError(h.begin(acquire("b", 2)), c.most)
+			h.must(peer.Return{Held: held})
+			h.must(acquire("b", 2))
+			h.must(acquire("b", 2))
+			h.wantError(h.begin(acquire("a", 1)), c.most)
 		})
 	}
-}
-
-// A peer is claiming in a semaphore that is in use. That does not count twice, as in use and as
-// being opened: there is room for another name.
-func TestLockCountsOnce(t *testing.T) {
-	h := newHarnessOf(t, peer.Config{MaxLocks: 2})
-	acquire := func(pool entry.Hash, name, owner string) peer.Acquire {
-		return peer.Acquire{Resource: peer.Resource{Pool: pool, Name: name, Limit: 2}, Lease: h.hash(), Owner: owner, TTL: time.Hour}
-	}
-	used := h.hash()
-	h.must(acquire(used, "a", "o"))
-	h.auto = false
-	h.begin(acquire(used, "a", "p"))
-	h.take(entry.Slot)
-	h.auto = true
-	h.must(acquire(h.hash(), "b", "o"))
 }
 
 // A peer whose view is late answers that a cap is reached only if it is: what the view counts

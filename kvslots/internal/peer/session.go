@@ -219,10 +219,10 @@ func (p *sessions) ping(c *call, r Ping) {
 
 func (p *sessions) create(c *call, r CreateSession) {
 	p.decide(c, func(current bool) (decided bool) {
-		switch waits, err := p.reachedBy(r.Origin, r.limits(p)); {
-		case !waits && err == nil:
+		switch err := r.reached(p); {
+		case err == nil:
 			r.create(p, c)
-		case !current || waits:
+		case !current:
 			return false
 		default:
 			c.answer(Answer{Err: err})
@@ -235,7 +235,7 @@ func (r CreateSession) create(p *sessions, c *call) {
 	value := entry.SessionValue{Kind: entry.SessionClient, Idle: entry.Span(r.Idle), Origin: r.Origin, Label: r.Label}
 	key := rules.SessionKey(r.Session)
 	sentAt := p.now()
-	w := p.put(p.value(key, value, 0, r.Idle), func(f *write) { // the id is new: no other peer writes it
+	p.put(p.value(key, value, 0, r.Idle), func(f *write) { // the id is new: no other peer writes it
 		if f.unknown() {
 			f.fenceOff()
 		}
@@ -259,13 +259,16 @@ func (r CreateSession) create(p *sessions, c *call) {
 		}))
 		c.answer(a)
 	})
-	w.charge(r.limits(p))
 }
 
-func (r CreateSession) limits(p *sessions) []limit {
-	all := capOf(ofSessions, entry.Hash{}, p.settings().MaxSessions, p.view().Clients, ErrMaxSessions)
-	if r.Origin.IsZero() {
-		return []limit{all}
+// reached returns which cap forbids another session.
+func (r CreateSession) reached(p *sessions) error {
+	err := p.tombstonesReached(r.Origin)
+	if err == nil {
+		err = reached(p.view().Clients, p.settings().MaxSessions, ErrMaxSessions)
 	}
-	return []limit{all, capOf(ofSessions, r.Origin, p.settings().MaxSessionsPerOrigin, p.view().ClientsFrom(r.Origin), ErrMaxSessionsPerOrigin)}
+	if err == nil && !r.Origin.IsZero() {
+		err = reached(p.view().ClientsFrom(r.Origin), p.settings().MaxSessionsPerOrigin, ErrMaxSessionsPerOrigin)
+	}
+	return err
 }

@@ -7,21 +7,18 @@ import (
 	"github.com/kvslots/kvslots/kvslots/internal/rules"
 )
 
-// limits returns the caps on names that the borrow may reach: those of limitsOfName, and that of
-// its client session.
-func (b *borrow) limits(pool *rules.Pool) []limit {
+// shareReached returns which cap on names forbids the borrow: see nameReached, or that of its client session.
+func (b *borrow) shareReached(pool *rules.Pool) error {
 	if !b.named() || len(b.callers) == 0 {
 		return nil
 	}
 	session, origin := b.holders()
-	limits := b.p.limitsOfName(pool, origin)
-	if v := b.p.view(); !session.IsZero() && !v.Uses(session, pool) {
-		limits = append(limits, capOf(ofNames, session, b.p.settings().MaxLocksPerSession, v.NamesOf(session), ErrMaxLocksPerSession))
+	err, v := b.p.nameReached(pool, origin), b.p.view()
+	if err == nil && !session.IsZero() && !v.Uses(session, pool) {
+		err = reached(v.NamesOf(session), b.p.settings().MaxLocksPerSession, ErrMaxLocksPerSession)
 	}
-	return limits
+	return err
 }
-
-func (b *borrow) charge(w *write) { w.charge(b.limits(b.p.view().Pool(b.pool.id))) }
 
 // waiter returns the origin for which the borrow's place counts.
 func (b *borrow) waiter() entry.Hash {

@@ -53,7 +53,6 @@ func (b *borrow) sendTicket(place *rules.Ticket) {
 	b.to(joining)
 	put(&b.pool.tickets, key, b)
 	w := b.p.put(b.p.value(key, value, revision, value.Wait.Duration()), b.joinSettled)
-	b.charge(w)
 	if place == nil {
 		w.joins()
 	}

@@ -50,7 +50,6 @@ type write struct {
 	outcome   resolution    // what settled it
 	deliver   read          // calls settled when the view is live
 	settled   func(*write)  // called once
-	charges   []quota       // the caps that it counts for until then
 	under     *underWay     // what it counts for until then; nil: nothing
 	claim     bool          // it takes a slot
 	again     func()        // called when it is sent again; may be nil
@@ -241,7 +240,6 @@ func (w *write) settle(r resolution) {
 	}
 	p.forget(w)
 	w.countsNoMore()
-	w.discharge()
 	p.unsettled--
 	if w.key().Kind != entry.Barrier { // which is counted as a read
 		p.count().Wrote.add(p.now().Sub(w.begun))

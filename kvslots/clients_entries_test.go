@@ -21,7 +21,7 @@ func TestWhatClientsCanHaveWritten(t *testing.T) {
 	const share = 10
 	cfg := Config{
 		Logger: logtest.Logger(), MaxPools: 4 * share, MaxPoolsPerOrigin: share, MaxLocks: 4 * share, MaxLocksPerOrigin: share,
-		MaxLocksPerSession: share / 2, MaxSessions: 4 * share, MaxSessionsPerOrigin: share, MaxWaiters: share, MaxPoolWaiters: share,
+		MaxLocksPerSession: share / 2, MaxSessions: 4 * share, MaxSessionsPerOrigin: share, MaxWaiters: share,
 		MaxTombstones: 6 * share,
 	}
 	lock := func(ctx context.Context, s *Store, i int) (*OwnedLock, error) {

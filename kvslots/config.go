@@ -26,16 +26,15 @@ type Config struct {
 	//   - MaxPoolsPerOrigin: registered pools of one origin, see WithOrigin.
 	//   - MaxLocks: locks and semaphores that are held or waited for, or of which anything is
 	//     out of service.
-	//   - MaxWaiters: places in the line of each lock and semaphore.
+	//   - MaxWaiters: places in the line of each pool, lock and semaphore.
 	//   - MaxSessions: sessions.
 	//   - MaxSessionsPerOrigin: sessions of one origin, see Store.CreateSession.
 	//   - MaxLocksPerSession: locks and semaphores that one session holds or waits for.
 	//   - MaxLocksPerOrigin: locks and semaphores that the sessions of one origin hold or
 	//     wait for, its owned locks, see Store.LockOwned, and those of which it has taken
 	//     something out of service, see Store.TakeOut.
-	//   - MaxPoolWaiters: places in the line of each pool.
-	MaxPools, MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin, MaxPoolWaiters int
-	MaxPoolsPerOrigin, MaxLocksPerSession, MaxLocksPerOrigin                          int
+	MaxPools, MaxLocks, MaxWaiters, MaxSessions, MaxSessionsPerOrigin int
+	MaxPoolsPerOrigin, MaxLocksPerSession, MaxLocksPerOrigin          int
 
 	// MaxPlaces and MaxPlacesPerOrigin limit the places in line that calls with a request key
 	// have: in all, and of one origin. Beyond a limit, the oldest places of the origin that
@@ -150,7 +149,7 @@ func (c Config) peer() peer.Config {
 	return peer.Config{
 		Sole: c.Sole, PoolIdle: c.PoolIdle, MaxPools: c.MaxPools, MaxLocks: c.MaxLocks, MaxWaiters: c.MaxWaiters,
 		MaxSessions: c.MaxSessions, MaxSessionsPerOrigin: c.MaxSessionsPerOrigin,
-		MaxPoolWaiters: c.MaxPoolWaiters, MaxLocksPerSession: c.MaxLocksPerSession, MaxLocksPerOrigin: c.MaxLocksPerOrigin,
+		MaxPoolWaiters: c.MaxWaiters, MaxLocksPerSession: c.MaxLocksPerSession, MaxLocksPerOrigin: c.MaxLocksPerOrigin,
 		MaxPoolsPerOrigin: c.MaxPoolsPerOrigin, MaxTombstones: c.MaxTombstones, ResumeGrace: c.ResumeGrace,
 		MaxPlaces: c.MaxPlaces, MaxPlacesPerOrigin: c.MaxPlacesPerOrigin,
 	}

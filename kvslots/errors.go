@@ -86,9 +86,8 @@ var (
 	// when Config.MaxLocks keys are held or waited for already.
 	ErrMaxLocks = peer.ErrMaxLocks
 
-	// ErrMaxWaiters is returned by Acquire, Enqueue and LockOwned when the
-	// key's line has Config.MaxWaiters places already, and by Borrow when the
-	// pool's line has Config.MaxPoolWaiters.
+	// ErrMaxWaiters is returned by Acquire, Enqueue, LockOwned and Borrow when the line has
+	// Config.MaxWaiters places already.
 	ErrMaxWaiters = peer.ErrMaxWaiters
 
 	// ErrMaxSessions is returned by CreateSession when there are

@@ -94,7 +94,7 @@ func (a *authenticator) user(client server.ClientAuthentication) *server.User {
 	if given.Nkey != "" && signed(given.Nkey, given.Sig, client.GetNonce()) {
 		key = given.Nkey
 	}
-	if function, ok := a.function(given, key); ok {
+	if function := a.function(key); function != nil {
 		return function
 	}
 	switch {

@@ -17,14 +17,12 @@ import (
 // Functions configures which clients of the listener may serve functions, that is,
 // subscribe to the subjects below a prefix and answer the requests that arrive there.
 //
-// If User and Password, or Nkeys (public keys of users), are set, clients that
-// connect with one of them may serve functions, and nothing else. If none is set,
-// every client may serve functions at a listener without any authentication, and no
+// If Nkeys (public keys of users) are set, clients that connect with one of them may serve
+// functions, and nothing else. If none is set, every client may serve functions at a listener without any authentication, and no
 // client at any other listener.
 type Functions struct {
-	Prefix         string // of the subjects, without the final dot; "" means no functions
-	User, Password string
-	Nkeys          []string
+	Prefix string // of the subjects, without the final dot; "" means no functions
+	Nkeys  []string
 
 	// ReplyTime is how long a function may take to answer; 0 means 2 minutes.
 	ReplyTime time.Duration
@@ -33,18 +31,14 @@ type Functions struct {
 func (c Config) validateFunctions() error {
 	f := c.Functions
 	switch {
-	case f.Prefix == "" && (f.User != "" || f.Password != "" || len(f.Nkeys) > 0):
+	case f.Prefix == "" && len(f.Nkeys) > 0:
 		return errors.New("credentials of functions need a subject prefix")
 	case f.Prefix == "":
 		return nil
 	case !isPrefix(f.Prefix):
 		return errors.New("the prefix of functions must be words of A-Z, a-z, 0-9, - and _ with dots between them, and must not begin with kvslots or _")
-	case c.Addr == "" && f.asksForSecret():
+	case c.Addr == "" && len(f.Nkeys) > 0:
 		return errors.New("credentials of functions need a listener")
-	case (f.User == "") != (f.Password == ""):
-		return errors.New("user and password of functions go together")
-	case f.User != "" && f.User == c.User:
-		return errors.New("functions and clients must have different users")
 	}
 	for _, key := range f.Nkeys {
 		if !nkeys.IsValidPublicUserKey(key) {
@@ -57,8 +51,6 @@ func (c Config) validateFunctions() error {
 	return nil
 }
 
-func (f Functions) asksForSecret() bool { return f.User != "" || len(f.Nkeys) > 0 }
-
 // isPrefix reports whether text can be the prefix of functions: subjects below it are
 // neither subjects of the gateways' service nor inboxes.
 func isPrefix(text string) bool {
@@ -68,25 +60,17 @@ func isPrefix(text string) bool {
 
 var prefixForm = regexp.MustCompile(`^[A-Za-z0-9-][\w-]*(\.[\w-]+)*$`)
 
-// function returns the user of a client that serves functions. ok reports whether the
-// client gave the user name or an nkey of functions. With a wrong password user is nil,
-// and ok is true: the server must not accept such a client as one that serves no functions.
-func (a *authenticator) function(given *server.ClientOpts, key string) (user *server.User, ok bool) {
+// function returns the user of a client that serves functions, or nil unless the client holds one of their nkeys.
+func (a *authenticator) function(key string) *server.User {
 	f := a.cfg.Functions
-	switch {
-	case f.User != "" && equal(given.Username, f.User):
-		if !equal(given.Password, f.Password) {
-			return nil, true
-		}
-	case key != "" && slices.Contains(f.Nkeys, key):
-	default:
-		return nil, false
+	if key == "" || !slices.Contains(f.Nkeys, key) {
+		return nil
 	}
 	nothing := &server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: []string{}},
 		Subscribe: &server.SubjectPermission{},
 	}
-	return &server.User{Account: a.clients, Permissions: f.allow(nothing)}, true
+	return &server.User{Account: a.clients, Permissions: f.allow(nothing)}
 }
 
 func (f Functions) allow(p *server.Permissions) *server.Permissions {
@@ -97,5 +81,5 @@ func (f Functions) allow(p *server.Permissions) *server.Permissions {
 }
 
 func (c Config) functionsAreOpen() bool {
-	return c.Functions.Prefix != "" && !c.Functions.asksForSecret() && !c.authenticates()
+	return c.Functions.Prefix != "" && len(c.Functions.Nkeys) == 0 && !c.authenticates()
 }

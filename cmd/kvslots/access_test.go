@@ -8,7 +8,7 @@ import (
 )
 
 func TestServeLimitsTheRate(t *testing.T) {
-	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--http-rate-limit", "0.001", "--http-rate-burst", "2")
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--http-rate-limit", "0.001") // and two at once
 	p.want(t, "GET", "/l/"+pool, "", 404, "")
 	p.want(t, "GET", "/l/"+pool, "", 404, "")
 	p.want(t, "GET", "/l/"+pool, "", 429, `{"error":"rate limited"}`)

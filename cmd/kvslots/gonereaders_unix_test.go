@@ -47,7 +47,7 @@ func TestServeWithoutAReaderOfItsLog(t *testing.T) {
 // No message of a command that runs another one matters more than the lock: its reader may have gone.
 func TestRunWithoutAReader(t *testing.T) {
 	t.Parallel()
-	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--max-ttl", "20s", "--max-session-idle", "20s")
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--max-ttl", "20s")
 	p.want(t, "PUT", "/l/"+pool, `{"count":1}`, 200, "")
 	_, limits := runNATS(t, jetStreamOptions(t))
 	transport := []string{"--server", p.url}

@@ -191,7 +191,7 @@ func TestCommandOfAnotherUser(t *testing.T) {
 		t.Skip("only root can start processes of several users")
 	}
 	t.Parallel()
-	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--max-ttl", "3s", "--max-session-idle", "3s")
+	p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--max-ttl", "3s")
 	program := filepath.Join("/tmp", fmt.Sprintf("kvslots-test-%d", os.Getpid())) // which another user may execute
 	self, err := os.Executable()
 	kvslotstest.Must(t, err)

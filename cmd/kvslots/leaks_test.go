@@ -36,15 +36,16 @@ func (p *program) searchAnswers(t *testing.T, token string) {
 // whichever route or subject used it (TestSecretsOfCommands has the commands), and whether it was right:
 // package logtest looks for what all of them look like.
 func TestSecrets(t *testing.T) {
-	token, password, functions := uuid.NewString(), uuid.NewString(), uuid.NewString()
+	token, password := uuid.NewString(), uuid.NewString()
+	functions, key, _ := newNkey(t)
 	p := startServe(t, map[string]string{
-		"KVSLOTS_AUTH_TOKEN": token, "KVSLOTS_NATS_PASSWORD": password, "KVSLOTS_FORRST_FN_PASSWORD": functions,
-	}, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--nats-user", "clients", "--forrst-fn-user", "functions", "--log-level", "debug")
+		"KVSLOTS_AUTH_TOKEN": token, "KVSLOTS_NATS_PASSWORD": password,
+	}, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--nats-user", "clients", "--forrst-fn-nkeys", key, "--log-level", "debug")
 	headers := make(chan natsclient.Header, 10)
 	serveFunction(t, p.natsURL(t), "f", func(m *natsclient.Msg) {
 		headers <- m.Header
 		done(m)
-	}, natsclient.UserInfo("functions", functions))
+	}, natsclient.Nkey(key, functions.Sign))
 
 	g := &guest{t, p, http.Header{"Authorization": {"Bearer " + token}, "X-Request-Id": {"seen-1"}, "Traceparent": {traceparent}}}
 	g.useRoutes()

@@ -13,7 +13,7 @@ import (
 
 const lockHelp = `The lock belongs to a session, which kvslots keeps alive and ends with the command. With the default --ttl of 4m the command
 survives 3 minutes without a gateway, as when the gateway's machine is rebooted. If kvslots is killed, the lock is free when its
-lease ends: after --ttl, at most. A gateway may grant less, --max-ttl or its --max-session-idle; kvslots prints that to standard
+lease ends: after --ttl, at most. A gateway may grant less, --max-ttl or an hour; kvslots prints that to standard
 error.
 
 The command has KVSLOTS_FENCE in its environment, and none of the variables with credentials of kvslots. It is ended before

@@ -119,12 +119,11 @@ func TestRun(t *testing.T) {
 		{"replicas out of range", []string{"serve", "--replicas", "6"}, 2, "", "must be an integer between 1 and 5"},
 		{"address without port", []string{"serve", "--http-addr", "localhost"}, 2, "", "must be host:port"},
 		{"negative rate", []string{"serve", "--http-rate-limit", "-1"}, 2, "", `"--http-rate-limit" flag: must be 0, or a number between 0.001 and 1000000`},
-		{"burst without a rate", []string{"serve", "--http-rate-burst", "5"}, 2, "", "--http-rate-burst needs --http-rate-limit"},
 		{"no origin", []string{"serve", "--http-cors-allowed-origins", "https://a,b"}, 2, "", `"--http-cors-allowed-origins" flag: "b" must be an origin`},
 		{"replicas of one server", []string{"serve", "--replicas", "3"}, 2, "", "--replicas 3 needs --nats-url"},
 		{"user without a NATS", []string{"serve", "--nats-user", "u", "--nats-password", "p"}, 2, "", "--nats-user needs --nats-url or --nats-addr\n--nats-password needs"},
 		{"no data directory", []string{"serve", "--data-dir", ""}, 2, "", "--data-dir must not be empty"},
-		{"bad address", []string{"serve", "--http-addr", "999.0.0.1:0", "--http-insecure"}, 1, "", `"level":"error"`},
+		{"bad address", []string{"serve", "--http-addr", "999.0.0.1:0", "--insecure", "http"}, 1, "", `"level":"error"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, stdout, stderr := call(t, noEnv, c.args...)

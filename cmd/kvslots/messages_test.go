@@ -18,7 +18,7 @@ func TestMessages(t *testing.T) {
 	closing := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	defer closing.Close()
 	named := "localhost" + strings.TrimPrefix(address(secure), "127.0.0.1")
-	secureNATS := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--nats-tls-cert", cert, "--nats-tls-key", key, "--nats-insecure")
+	secureNATS := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", "--nats-tls-cert", cert, "--nats-tls-key", key, "--insecure", "nats")
 	namedNATS := strings.Replace(secureNATS.natsURL(t), "127.0.0.1", "localhost", 1)
 	inspect, ready, both := []string{"inspect"}, []string{"ready"}, []string{"inspect", "ready"}
 	for name, c := range map[string]struct {

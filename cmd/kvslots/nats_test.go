@@ -87,7 +87,7 @@ func TestServeOverNATS(t *testing.T) {
 // A client beyond the share of its address is refused and counted. By default one address may have
 // half of the NATS clients.
 func TestServeLimitsNATSClients(t *testing.T) {
-	for limit, served := range map[string]int{"--nats-max-connections-per-ip=1": 1, "--nats-max-connections=4": 2} {
+	for limit, served := range map[string]int{"--max-connections-per-ip=3": 3, "--nats-max-connections=4": 2} {
 		p := startServe(t, noEnv, "--data-dir", t.TempDir(), "--nats-addr", "127.0.0.1:0", limit)
 		for range served {
 			connectNATS(t, p.natsURL(t))

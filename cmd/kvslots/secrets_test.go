@@ -16,7 +16,6 @@ import (
 func TestWithoutSecrets(t *testing.T) {
 	secret := map[string]bool{
 		"auth-token": true, "nats-user": true, "nats-password": true, "nats-token": true,
-		"forrst-fn-user": true, "forrst-fn-password": true,
 		"nats-url": true, "server": true, // given with user information
 	}
 	seen := map[string]bool{}

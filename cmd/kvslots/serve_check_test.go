@@ -21,8 +21,7 @@ config file ` + file + `: line 4: unknown key "bogus"
 config file ` + file + `: line 3: log-level: must be one of debug, info, warn, error
 config file ` + file + `: line 1: max-wait: must be a duration in whole seconds such as "30s" or "1h", or a number of seconds, between 1s and 8760h
 `},
-		{map[string]string{"KVSLOTS_AUTH_TOKEN": "two words"}, []string{"--http-rate-burst", "5", "--nats-nkeys", "U", "--nats-user", "u"}, `--http-rate-burst needs --http-rate-limit
---nats-nkeys needs --nats-addr
+		{map[string]string{"KVSLOTS_AUTH_TOKEN": "two words"}, []string{"--nats-nkeys", "U", "--nats-user", "u"}, `--nats-nkeys needs --nats-addr
 --nats-user needs --nats-url or --nats-addr
 --nats-user and --nats-password go together
 KVSLOTS_AUTH_TOKEN must be 1 to 1000 ASCII characters, without spaces and control characters

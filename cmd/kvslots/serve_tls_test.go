@@ -158,7 +158,7 @@ func TestServeRefusesToBeOpen(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"--http-insecure"}, {"--auth-token", secretToken},
+		{"--insecure", "http"}, {"--auth-token", secretToken},
 		{"--tls-cert", cert, "--tls-key", key, "--tls-client-ca", cert},
 	} {
 		p := startServe(t, noEnv, append([]string{"--data-dir", t.TempDir(), "--http-addr", "0.0.0.0:0"}, args...)...)

@@ -71,7 +71,8 @@ func TestCommandsUsage(t *testing.T) {
 		{"run a name", []string{"run", "nightly", "--", "true"}, "use kvslots lock NAME"},
 		{"no wait", []string{"lock", "a", "-w", "soon", "--", "true"}, "or forever"},
 		{"serve open to all", []string{"serve", "--nats-addr", ":0"}, "--nats-addr can be reached from other machines"},
-		{"serve open to all, encrypted", []string{"serve", "--nats-addr", "0.0.0.0:0", "--nats-tls-cert", "c", "--nats-tls-key", "k"}, "or --nats-insecure"},
+		{"serve open to all, encrypted", []string{"serve", "--nats-addr", "0.0.0.0:0", "--nats-tls-cert", "c", "--nats-tls-key", "k"}, "or --insecure nats"},
+		{"serve open to unknown ones", []string{"serve", "--insecure", "http,udp"}, "must be some of http, tcp, nats"},
 		{"serve nkeys elsewhere", []string{"serve", "--nats-nkeys", "U", "--nats-url", "a"}, "excludes --nats-url"},
 		{"serve nkeys for nothing", []string{"serve", "--nats-nkeys", "U"}, "needs --nats-addr"},
 		{"serve token for nothing", []string{"serve", "--nats-token", "hunter2"}, "needs --nats-url or --nats-addr"},
@@ -82,9 +83,8 @@ func TestCommandsUsage(t *testing.T) {
 		{"functions with a wildcard", []string{"serve", "--forrst-fn-prefix", "fn.>"}, "words of A-Z"},
 		{"functions below _INBOX", []string{"serve", "--forrst-fn-prefix", "_INBOX"}, "words of A-Z"},
 		{"no time for functions", []string{"serve", "--forrst-timeout", "0"}, "between 1s and 1h"},
-		{"user of functions alone", []string{"serve", "--forrst-fn-user", "fn", "--nats-addr", "127.0.0.1:0"}, "go together"},
-		{"functions without a listener", []string{"serve", "--forrst-fn-user", "fn", "--forrst-fn-password", "hunter2"}, "needs --nats-addr"},
-		{"functions elsewhere", []string{"serve", "--forrst-fn-user", "fn", "--forrst-fn-password", "hunter2", "--nats-url", "nats://127.0.0.1:1"}, "excludes --nats-url"},
+		{"functions without a listener", []string{"serve", "--forrst-fn-nkeys", "hunter2"}, "needs --nats-addr"},
+		{"functions elsewhere", []string{"serve", "--forrst-fn-nkeys", "hunter2", "--nats-url", "nats://127.0.0.1:1"}, "excludes --nats-url"},
 		{"seed as a key of functions", []string{"serve", "--forrst-fn-nkeys", "hunter2", "--nats-addr", "127.0.0.1:0"}, "public keys of users"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -85,10 +85,7 @@ func (s *Server) do(ctx context.Context, call *ops.Call) error {
 }
 
 func (s *Server) forceRelease(ctx context.Context, args object, from *ops.Call) (any, *Error) {
-	switch {
-	case s.cfg.NoForceRelease:
-		return nil, &Error{Code: codeForbidden, Message: "force-release is switched off", status: http.StatusForbidden}
-	case !s.cfg.Tokens.Accept(from.Envelope.Authorization):
+	if !s.cfg.Tokens.Accept(from.Envelope.Authorization) {
 		return nil, &Error{Code: codeUnauthorized, Message: "force-release needs the gateway's token", status: http.StatusUnauthorized}
 	}
 	return s.onLock(ops.ForceRelease)(ctx, args, from)

@@ -58,11 +58,6 @@ func TestForceReleaseNeedsTheToken(t *testing.T) {
 	}
 }
 
-func TestForceReleaseIsSwitchedOff(t *testing.T) {
-	d := newSite(t).startGateway(t, forrst.Config{NoForceRelease: true})
-	d.call(t, forceRelease, `{"key":"lock:k"}`, "", 403, `"code":"FORBIDDEN"`)
-}
-
 // Requests that a transport refuses are answered with an envelope, too.
 func TestRefuse(t *testing.T) {
 	_, d := startSite(t, nil)

@@ -20,7 +20,6 @@ const (
 	codeArguments      = "INVALID_ARGUMENTS"
 	codeFunction       = "FUNCTION_NOT_FOUND"
 	codeVersion        = "VERSION_NOT_FOUND"
-	codeForbidden      = "FORBIDDEN"
 	codeUnauthorized   = "UNAUTHORIZED"
 	codeRateLimited    = "RATE_LIMITED"
 	codeInternal       = "INTERNAL_ERROR"

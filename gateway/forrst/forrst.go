@@ -47,9 +47,6 @@ type Config struct {
 	// that they need none. Over HTTP the gateway also checks its tokens for every request.
 	Tokens *ops.Tokens
 
-	// NoForceRelease turns force-release off.
-	NoForceRelease bool
-
 	// Logger logs why calls fail. It receives no arguments and no results. nil means no log.
 	Logger *slog.Logger
 }

@@ -21,7 +21,7 @@ func TestWaitLimits(t *testing.T) {
 	}{
 		{"in all", gateway.Limits{Total: 3}, kvslots.Config{}, "503 max_waiters_total"},
 		{"per address", gateway.Limits{PerIP: 3}, kvslots.Config{}, "429 max_waiters_per_ip"},
-		{"per pool", gateway.Limits{}, kvslots.Config{MaxPoolWaiters: 3}, "503 max_waiters"},
+		{"per pool", gateway.Limits{}, kvslots.Config{MaxWaiters: 3}, "503 max_waiters"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			srv := gatewaytest.StartServer(t, natsembed.Config{})

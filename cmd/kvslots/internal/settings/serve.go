@@ -43,11 +43,10 @@ type Serve struct {
 	forrst   forrst.Config
 	service  natsapi.Config
 
-	token                     Token
-	tls                       keyPair
-	clientCA                  string
-	httpInsecure, tcpInsecure bool
-	forceRelease              bool
+	token    Token
+	tls      keyPair
+	clientCA string
+	insecure []string // of http, tcp and nats
 }
 
 // NewServe declares a flag for each setting, in a block for each topic, and returns the settings. The names
@@ -65,27 +64,24 @@ func NewServe(flagSet *pflag.FlagSet) *Serve {
 
 	// Who may come in, over HTTP and TCP.
 	s.token.addFlags(flags, "bearer token that HTTP requests must have, and the first request of a connection at --tcp-addr", "file with bearer tokens, a line TOKEN, NAME read TOKEN, or NAME admin TOKEN for each; those of read change nothing, and the log has the names")
-	flags.row("http-insecure", toggle(&s.httpInsecure, false), "accept every HTTP client, including those on other machines")
+	flags.row("insecure", texts(&s.insecure, "listeners", checkListener), "let these listeners accept every client, including those on other machines: http, tcp, nats (comma-separated)")
 	s.tls.addFlags(flags, "file with the certificate of the HTTP listener and of --tcp-addr, which then accept TLS only; read again when it changes")
 	flags.row("tls-client-ca", plain(&s.clientCA, ""), "file with certificate authorities, one of which must have issued the certificate of each client over HTTP and at --tcp-addr", needs(" and --tls-key", "tls-cert"))
 
 	// dflockd's TCP protocol.
 	flags.row("tcp-addr", address(&s.TCPAddr, ""), "listen for dflockd's TCP protocol on this address, with the token and the certificate of the HTTP listener")
-	flags.row("tcp-insecure", toggle(&s.tcpInsecure, false), "accept every client at --tcp-addr, including those on other machines", needs("", "tcp-addr"))
 
 	// How much one client may ask for, and all.
 	flags.row("http-rate-limit", Decimal(&s.http.RateLimit, 0.001, 1e6), "HTTP requests a second from each client address; 0 means no limit")
-	flags.row("http-rate-burst", Number(&s.http.RateBurst, 0, 0, 1e6), "HTTP requests from each client address at once; 0 means twice --http-rate-limit, which is rounded up to a whole number first", needs("", "http-rate-limit"))
 	flags.row("max-connections", maximum(&s.http.MaxConnections, 0), "maximum of connections over HTTP and at --tcp-addr; 0 means what the limit of open files allows")
-	flags.row("max-connections-per-ip", maximum(&s.http.MaxConnectionsPerIP, 0), "maximum of such connections of each client address; 0 means half of --max-connections")
+	flags.row("max-connections-per-ip", maximum(&s.http.MaxConnectionsPerIP, 0), "maximum of such connections of each client address, and of NATS clients at --nats-addr; 0 means half of --max-connections, and of --nats-max-connections")
 
 	// Requests that wait.
 	flags.row("max-wait", Seconds(&s.MaxWait, kvslots.DefaultMaxWait, time.Second, MaxDuration), "longest wait for a slot; a larger wait is clamped to it")
 	flags.row("resume-grace", Duration(&s.store.ResumeGrace, kvslots.DefaultResumeGrace, 0, kvslots.MaxResumeGrace), "how long a request with an Idempotency-Key keeps its place in line after its client has gone; 0 means not at all")
 	flags.row("max-waiters-total", maximum(&s.Waits.Total, 100_000), "maximum of requests that wait at this gateway; 0 means no limit")
 	flags.row("max-waiters-per-ip", maximum(&s.Waits.PerIP, 0), "maximum of requests of each client address that wait at this gateway; 0 means no limit")
-	flags.row("max-waiters-per-pool", maximum(&s.store.MaxPoolWaiters, 0), "maximum of requests that wait for each pool; 0 means no limit")
-	flags.row("max-waiters", maximum(&s.store.MaxWaiters, 0), "maximum of requests that wait for each lock or semaphore; 0 means no limit")
+	flags.row("max-waiters", maximum(&s.store.MaxWaiters, 0), "maximum of requests that wait for each pool, lock or semaphore; 0 means no limit")
 
 	// Leases.
 	flags.row("max-ttl", Seconds(&s.store.MaxTTL, kvslots.DefaultMaxTTL, time.Second, MaxDuration), "longest lease; a larger ttl is clamped to it")
@@ -103,7 +99,6 @@ func NewServe(flagSet *pflag.FlagSet) *Serve {
 
 	// Sessions, and what is left of all.
 	flags.row("http-session-idle-timeout", Seconds(&s.Sessions.IdleTimeout, wire.DefaultIdleTimeout, time.Second, kvslots.MaxSessionIdle/2), "how often clients must ping their sessions; a session ends after twice this time without a ping")
-	flags.row("max-session-idle", Seconds(&s.Sessions.MaxIdleTimeout, wire.DefaultMaxIdleTimeout, time.Second, kvslots.MaxSessionIdle/2), "longest idle timeout that a client may ask for its session")
 	flags.row("max-sessions", maximum(&s.store.MaxSessions, 0), "maximum of open sessions; 0 means no limit")
 	flags.row("max-sessions-per-ip", maximum(&s.store.MaxSessionsPerOrigin, 16384), "maximum of open sessions of each client address; 0 means no limit")
 	flags.row("max-tombstones", maximum(&s.store.MaxTombstones, 200_000), "maximum of keys of pools, names and sessions that have ended and stay for minutes; one client address may leave half of them; 0 means no limit")
@@ -117,9 +112,7 @@ func NewServe(flagSet *pflag.FlagSet) *Serve {
 	listener := needs("", natsAddrFlag)
 	flags.row(natsAddrFlag, address(&s.embedded.Addr, ""), "accept NATS clients on this address; without it the embedded server has no listener", embedded)
 	flags.row("nats-nkeys", texts(&s.embedded.Nkeys, "nkeys", anyText), "accept NATS clients at --nats-addr that hold one of these nkeys (comma-separated public keys)", embedded, listener)
-	flags.row("nats-insecure", toggle(&s.embedded.Insecure, false), "accept every NATS client at --nats-addr, including those on other machines", embedded, listener)
 	flags.row("nats-max-connections", Number(&s.embedded.MaxConnections, 0, 0, 1e6), "maximum of NATS clients at --nats-addr; 0 means 1024, or fewer if the limit of open files is low", embedded)
-	flags.row("nats-max-connections-per-ip", maximum(&s.embedded.MaxConnectionsPerIP, 0), "maximum of NATS clients at --nats-addr of each client address; 0 means half of --nats-max-connections", embedded)
 
 	// A NATS elsewhere.
 	external := needs(": at --nats-addr clients may subscribe below _INBOX only", natsURLFlag)
@@ -132,10 +125,7 @@ func NewServe(flagSet *pflag.FlagSet) *Serve {
 	// Forrst's functions.
 	flags.row("forrst-fn-prefix", checked(&s.forrst.Prefix, "subject", checkPrefix).with(forrst.DefaultPrefix), "call Forrst functions on NATS subjects below this")
 	flags.row("forrst-timeout", Duration(&s.forrst.Timeout, forrst.DefaultTimeout, time.Second, time.Hour), "how long a function may take")
-	flags.row("forrst-fn-user", plain(&s.embedded.Functions.User, ""), "user of function services at --nats-addr", embedded, listener)
-	flags.row("forrst-fn-password", plain(&s.embedded.Functions.Password, ""), "the user's password; better given as KVSLOTS_FORRST_FN_PASSWORD", secret, embedded, listener)
 	flags.row("forrst-fn-nkeys", texts(&s.embedded.Functions.Nkeys, "nkeys", anyText), "accept function services that hold one of these nkeys at --nats-addr (comma-separated public keys)", embedded, listener)
-	flags.row("forrst-force-release", toggle(&s.forceRelease, true), "serve Forrst's force-release")
 
 	// The process.
 	flags.row("drain-wait", Duration(&s.DrainWait, 2*time.Second, 0, time.Hour), "keep listening for this long after SIGTERM, and answer 503 to borrowers")

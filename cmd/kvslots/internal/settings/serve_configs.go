@@ -38,7 +38,7 @@ func (s *Serve) TCP() dflockdtcp.Config {
 
 func (s *Serve) Forrst() forrst.Config {
 	c := s.forrst
-	c.NoForceRelease, c.Tokens = !s.forceRelease, s.Tokens
+	c.Tokens = s.Tokens
 	return c
 }
 
@@ -64,7 +64,8 @@ func (s *Serve) Embedded() natsembed.Config {
 	c.TLSCert, c.TLSKey, c.TLSCA = s.NATS.tlsCert, s.NATS.tlsKey, s.NATS.tlsCA
 	// Clients that are not authenticated yet are among them, and open a file each, too.
 	clients := cmp.Or(c.MaxConnections, min(natsembed.DefaultMaxConnections, connectionsFor(openFilesLimit())))
-	c.MaxConnections, c.MaxConnectionsPerIP = clients+ownConnections, cmp.Or(c.MaxConnectionsPerIP, max(1, clients/2))
+	c.MaxConnections, c.MaxConnectionsPerIP = clients+ownConnections, cmp.Or(s.http.MaxConnectionsPerIP, max(1, clients/2))
+	c.Insecure = s.isInsecure("nats")
 	c.Functions.Prefix = s.forrst.Prefix
 	c.Functions.ReplyTime = s.forrst.Timeout + time.Second // the call has ended by then
 	return c

@@ -3,6 +3,7 @@ package settings
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -15,8 +16,8 @@ func (s *Serve) check(flags *pflag.FlagSet, stdin io.Reader) error {
 	var found problems
 	found.add(checkRows(flags, s.NATS.URL != ""))
 	found.add(checkPair(flags, "tls-cert", "tls-key"))
-	found.add(s.checkOpen("http-addr", s.HTTPAddr, "http-insecure", s.httpInsecure))
-	found.add(s.checkOpen("tcp-addr", s.TCPAddr, "tcp-insecure", s.tcpInsecure))
+	found.add(s.checkOpen("http", s.HTTPAddr))
+	found.add(s.checkOpen("tcp", s.TCPAddr))
 	if s.NATS.URL == "" {
 		found.add(s.checkEmbedded(flags))
 	} else {
@@ -32,12 +33,21 @@ func (s *Serve) check(flags *pflag.FlagSet, stdin io.Reader) error {
 
 // checkOpen returns an error if clients on other machines can use an address without authentication,
 // unless an operator has allowed that. addr may be empty.
-func (s *Serve) checkOpen(flag, addr, insecureFlag string, insecure bool) error {
-	if addr == "" || IsLoopback(addr) || insecure || s.controlsAccess() {
+func (s *Serve) checkOpen(listener, addr string) error {
+	if addr == "" || IsLoopback(addr) || s.isInsecure(listener) || s.controlsAccess() {
 		return nil
 	}
-	return Usagef("--%s can be reached from other machines, and would accept every client: give --auth-token-file or --auth-token, "+
-		"or --tls-client-ca to require client certificates; or --%s", flag, insecureFlag)
+	return Usagef("--%s-addr can be reached from other machines, and would accept every client: give --auth-token-file or --auth-token, "+
+		"or --tls-client-ca to require client certificates; or --insecure %s", listener, listener)
+}
+
+func (s *Serve) isInsecure(listener string) bool { return slices.Contains(s.insecure, listener) }
+
+func checkListener(text string) error {
+	if text != "http" && text != "tcp" && text != "nats" {
+		return errors.New("must be some of http, tcp, nats, separated by commas")
+	}
+	return nil
 }
 
 // controlsAccess reports whether clients over HTTP and TCP must authenticate. TLS without client
@@ -68,7 +78,7 @@ func (s *Serve) checkEmbedded(flags *pflag.FlagSet) error {
 	switch err := s.Embedded().Validate(); {
 	case errors.Is(err, natsembed.ErrOpenListener):
 		return Usagef("--nats-addr can be reached from other machines, and would accept every client: give --nats-user and " +
-			"--nats-password, --nats-token, --nats-nkeys, or --nats-tls-ca to require client certificates; or --nats-insecure")
+			"--nats-password, --nats-token, --nats-nkeys, or --nats-tls-ca to require client certificates; or --insecure nats")
 	case err != nil:
 		return UsageError{err}
 	}

@@ -18,12 +18,11 @@ func TestServeRules(t *testing.T) {
 		{"URL with a password", []string{"--nats-url", "nats://u:p@a:4222"}, ""},
 		{"TCP on loopback", []string{"--tcp-addr", "[::1]:0"}, ""},
 		{"TCP for everyone", []string{"--tcp-addr", ":6388"}, "--tcp-addr can be reached from other machines"},
-		{"TCP for everyone, by request", []string{"--tcp-addr", ":6388", "--tcp-insecure"}, ""},
+		{"TCP for everyone, by request", []string{"--tcp-addr", ":6388", "--insecure", "nats,tcp"}, ""},
 		{"TCP with a token", []string{"--tcp-addr", ":6388", "--auth-token", "hunter2"}, ""},
-		{"TCP for everyone on HTTP", []string{"--tcp-addr", ":6388", "--http-insecure"}, "--tcp-addr can be reached from other machines"},
+		{"TCP for everyone on HTTP", []string{"--tcp-addr", ":6388", "--insecure", "http"}, "--tcp-addr can be reached from other machines"},
 		{"TCP with TLS alone", []string{"--tcp-addr", ":6388", "--tls-cert", "c", "--tls-key", "k"}, "--tcp-addr can be reached from other machines"},
 		{"TCP with client certificates", []string{"--tcp-addr", ":6388", "--tls-cert", "c", "--tls-key", "k", "--tls-client-ca", "a"}, "--tls-cert: no such file"},
-		{"no TCP", []string{"--tcp-insecure"}, "--tcp-insecure needs --tcp-addr"},
 		{"replicas elsewhere", external("--replicas", "3"), ""},
 		{"user and password", external("--nats-user", "u", "--nats-password", "hunter2"), ""},
 		{"other scheme", []string{"--nats-url", "http://hunter2@a"}, "--nats-url must be"},
@@ -47,7 +46,7 @@ func TestServeRules(t *testing.T) {
 		{"directory of another server", external("--data-dir", "d"), "--data-dir is for the embedded server: it excludes --nats-url"},
 		{"listener of another server", external("--nats-addr", ":0"), "--nats-addr is for the embedded server: it excludes --nats-url"},
 		{"maxima of another server", external("--nats-max-connections", "1"), "--nats-max-connections is for the embedded server"},
-		{"switched off", external("--nats-insecure=false", "--nats-nkeys", "", "--max-store", "0"), ""},
+		{"switched off", external("--nats-nkeys", "", "--max-store", "0"), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := load(t, c.args, nil)

@@ -117,6 +117,8 @@ func TestEveryFlagHasATwin(t *testing.T) {
 			value = "*"
 		case "subjects":
 			value = "a.b"
+		case "listeners":
+			value = "http"
 		case "names":
 			value = "a.example"
 		case "networks":
@@ -162,7 +164,7 @@ func TestBadSources(t *testing.T) {
 	}{
 		{"environment", "", "", map[string]string{"KVSLOTS_SYNC": "never"}, "KVSLOTS_SYNC: must be one of always, interval"},
 		{"environment's number", "", "", map[string]string{"KVSLOTS_REPLICAS": "many"}, "KVSLOTS_REPLICAS: must be an integer"},
-		{"environment's switch", "", "", map[string]string{"KVSLOTS_NATS_INSECURE": "hunter2"}, "KVSLOTS_NATS_INSECURE: must be true or false"},
+		{"environment's switch", "", "", map[string]string{"KVSLOTS_PUBLISH_EVENTS": "hunter2"}, "KVSLOTS_PUBLISH_EVENTS: must be true or false"},
 		{"line of JSON", "a.json", "{\"sync\": \"always\",\n \"max-ttl\": \"hunter2\"}", nil, "a.json: line 2: max-ttl: must be a duration"},
 		{"line of a section", "a.yaml", "sync: always\nHTTP:\n  addr: hunter2\n", nil, `a.yaml: line 3: unknown key "http"`},
 		{"value", "a.yaml", "max-ttl: soon\n", nil, "a.yaml: line 1: max-ttl: must be a duration"},

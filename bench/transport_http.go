@@ -97,7 +97,7 @@ func (p *httpPools) path(pool int, operation string) string {
 }
 
 func (p *httpPools) borrow(pool int, ttl, wait time.Duration) []byte {
-	body := wire.Request{TTL: wire.Seconds(ttl), Wait: wire.Seconds(wait)}.Encode()
+	body := wire.Borrow.Body(&wire.Params{TTL: ttl, Wait: wait})
 	return p.to.request("POST", p.path(pool, "/borrow"), "", body)
 }
 
@@ -114,7 +114,7 @@ func (p *httpPools) Take(ctx context.Context, client, pool int, ttl, wait time.D
 
 func (p *httpPools) Give(ctx context.Context, client, pool int, held Held) error {
 	var answer wire.Returned
-	body := wire.Request{Lease: &held.lease}.Encode()
+	body := wire.Return.Body(&wire.Params{LeaseID: held.lease})
 	err := p.ask(ctx, client, p.to.request("POST", p.path(pool, "/return"), "", body), &answer)
 	if err == nil && !answer.Returned {
 		return errNotReturned

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/kvslots/kvslots/kvslots/subjects"
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
 
@@ -38,22 +39,16 @@ type v1Names struct {
 	*clientNames
 }
 
-func (n *v1Names) request(client, pool int, operation string, body []byte) []byte {
-	kind := "semaphores"
-	if n.slots == 1 {
-		kind = "locks"
-	}
+func (n *v1Names) request(client, pool int, operation string, p wire.Params) []byte {
 	header := wire.SessionHeader + ": " + n.sessions[client] + "\r\n"
-	return n.to.request("POST", "/v1/"+kind+"/"+n.resource(pool).Key+operation, header, body)
+	on := n.resource(pool)
+	p.Key, p.Limit = on.Key, on.Limit
+	route := wire.ResourceRoute(on.Kind, operation)
+	return n.to.request("POST", route.Target(&p), header, route.Body(&p))
 }
 
 func (n *v1Names) acquire(client, pool int, ttl, wait time.Duration) []byte {
-	timeout := wire.Seconds(wait)
-	body := wire.Request{AcquireTimeout: &timeout, LeaseTTL: wire.Seconds(ttl)}
-	if n.slots != 1 {
-		body.Limit = n.slots
-	}
-	return n.request(client, pool, "", body.Encode())
+	return n.request(client, pool, subjects.Acquire, wire.Params{Wait: wait, TTL: ttl})
 }
 
 var errTimeout = errors.New("bench: not granted in time")
@@ -70,7 +65,7 @@ func (n *v1Names) Take(ctx context.Context, client, pool int, ttl, wait time.Dur
 }
 
 func (n *v1Names) Give(ctx context.Context, client, pool int, held Held) error {
-	return n.ask(ctx, client, n.request(client, pool, "/release", wire.Request{Token: held.token}.Encode()), nil)
+	return n.ask(ctx, client, n.request(client, pool, subjects.Release, wire.Params{Token: held.token}), nil)
 }
 
 // Waiting reads all statistics, since /v1 has no statistics of a single name.

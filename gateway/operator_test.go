@@ -61,7 +61,7 @@ func (g *operated) ask(t *testing.T, code int, into any, method, path, body stri
 // borrow borrows a slot, and returns the lease with its secrets.
 func (g *operated) borrow(t *testing.T, pool uuid.UUID, label string) (lease wire.Lease) {
 	t.Helper()
-	body, _ := json.Marshal(wire.Request{TTL: 60, Label: label})
+	body := wire.Borrow.Body(&wire.Params{TTL: time.Minute, Label: label})
 	g.ask(t, 200, &lease, "POST", "/l/"+pool.String()+"/borrow", string(body))
 	return lease
 }

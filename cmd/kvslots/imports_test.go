@@ -35,7 +35,7 @@ var direction = []struct {
 	{"cmd/kvslots/internal/server", []string{"cmd/kvslots/internal/settings", "gateway/...", "natsembed", "kvslots/..."}},
 	{"cmd", []string{"cmd/kvslots/internal/...", "gateway/...", "natsembed", "bench", "kvslots/..."}},
 	{"bench/compare", []string{"bench", "gateway", "gateway/natsapi", "natsembed", "kvslots", "kvslots/client", "kvslots/client/natsclient", "kvslots/cosmo", "kvslots/natsstore", "kvslots/wire"}},
-	{"bench", []string{"kvslots", "kvslots/client", "kvslots/clock", "kvslots/wire"}},
+	{"bench", []string{"kvslots", "kvslots/client", "kvslots/clock", "kvslots/subjects", "kvslots/wire"}},
 	{"gateway/internal/gatewaytest", []string{"gateway", "gateway/openapitest", "gateway/internal/ops", "kvslots", "kvslots/kvslotstest", "kvslots/logtest", "kvslots/natsstore", "natsembed"}},
 	{"gateway/openapitest", []string{"kvslots/wire", "kvslots/logtest"}},
 	{"gateway/internal/ops", []string{"kvslots", "kvslots/clientnet", "kvslots/subjects", "kvslots/wire"}},

@@ -27,7 +27,7 @@ func (s *Server) acquireLock(ctx context.Context, r request, from *ops.Call) (*k
 	o, full := r.lock, r.lock.fullKey(r.call.Function)
 	call := ops.Call{
 		Operation: ops.LockOwned, Request: from.Request, Arrived: time.Now(),
-		Params: wire.Params{Key: full, Label: o.label, GrantParams: wire.GrantParams{TTL: o.ttl, Wait: o.block}}, Owner: o.owner,
+		Params: wire.Params{Key: full, Label: o.label, TTL: o.ttl, Wait: o.block}, Owner: o.owner,
 	}
 	if o.repeatable(from) {
 		call.RequestKey, call.Owner = from.RequestKey, o.ownerOf(full, from.RequestKey)

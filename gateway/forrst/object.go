@@ -23,7 +23,8 @@ type object struct {
 
 func readObject(raw json.RawMessage, code, name, path string, known ...string) (object, *Error) {
 	o := object{path: path, code: code, fields: map[string]json.RawMessage{}}
-	err := wire.EachField(raw, func(field string, value json.RawMessage) error {
+	err := wire.EachField(raw, func(key, value []byte) error {
+		field := string(key)
 		if !slices.Contains(known, field) {
 			return unknownField(code, name, field, known)
 		}

@@ -88,55 +88,20 @@ func readAnswer(response *http.Response, body []byte, read func(answer) error) e
 	return read(answer{Body: body, Header: response.Header})
 }
 
-// newRequest returns the request for a gateway. A pool's id, which is a secret, is in a header.
 func (h *httpTransport) newRequest(ctx context.Context, r request) (*http.Request, error) {
-	name, session, body := split(r)
-	if r.Method == http.MethodGet || r.Method == http.MethodDelete {
-		body = nil
-	}
-	target := r.PathOf(name)
-	if r.Operation != nil {
-		target, body = r.Operation.Target, r.Operation.Body
-	}
-	message, err := http.NewRequestWithContext(ctx, r.Method, h.base+target, bytes.NewReader(body))
+	message, err := http.NewRequestWithContext(ctx, r.Method, h.base+r.Target(&r.Params), bytes.NewReader(r.Route.Body(&r.Params)))
 	if err != nil {
 		return nil, err
 	}
 	message.Header.Set("Content-Type", "application/json")
-	if r.Body.ID != nil {
-		message.Header.Set(wire.PoolHeader, r.Body.ID.String())
-	}
-	if r.Method == http.MethodGet && r.Body.Lease != nil {
-		message.Header.Set(wire.LeaseHeader, r.Body.Lease.String())
-	} else if r.Method == http.MethodGet && r.Body.Token != "" {
-		message.Header.Set(wire.LeaseHeader, r.Body.Token)
-	}
-	if session != "" {
-		message.Header.Set(wire.SessionHeader, session)
-	}
-	if r.Key != "" {
-		message.Header.Set(wire.RequestKeyHeader, r.Key)
+	r.SetHeaders(&r.Params, message.Header.Set)
+	if r.RequestKey != "" {
+		message.Header.Set(wire.RequestKeyHeader, r.RequestKey)
 	}
 	if h.token != "" {
 		message.Header.Set(wire.AuthorizationHeader, "Bearer "+h.token)
 	}
 	return message, nil
-}
-
-// split returns the name for the path, the session if the path does not contain it, and
-// the body without these two.
-func split(r request) (name, session string, body []byte) {
-	b := r.Body
-	switch {
-	case b.ID != nil:
-		name = wire.PoolInHeader
-	case b.Key != "":
-		name, session = b.Key, b.Session
-	default:
-		name = b.Session
-	}
-	b.ID, b.Key, b.Session = nil, "", ""
-	return name, session, b.Encode()
 }
 
 // unsupportedIfUnknownPath adds errors.ErrUnsupported to the refusal of a server that

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/url"
 	"slices"
 	"strconv"
 
@@ -27,10 +26,7 @@ func (c *Client) FindPool(ctx context.Context, text string) (kvslots.PoolRef, er
 	if text == "" {
 		return kvslots.PoolRef{}, kvslots.ErrNoPool
 	}
-	r := named(text, wire.ReadPool)
-	r.ask("leases", 0)
-	r.ask("line", 0)
-	detail, err := c.detail(ctx, r.request())
+	detail, err := c.detail(ctx, &wire.OperatorParams{Find: text})
 	if err != nil {
 		return kvslots.PoolRef{}, err
 	}
@@ -41,18 +37,13 @@ func (c *Client) FindPool(ctx context.Context, text string) (kvslots.PoolRef, er
 // 100 of each.
 func (c *Client) ReadPool(ctx context.Context, pool kvslots.PoolRef, page kvslots.DetailPage) (kvslots.PoolDetail, error) {
 	page = page.OrFirst()
-	r := about(pool, wire.ReadPool)
-	for field, n := range map[string]int{
-		"from": max(page.From, 0), "leases": min(max(page.MaxHolders, 0), maxRead),
-		"after": max(page.After, 0), "line": min(max(page.MaxWaiters, 0), maxRead),
-	} {
-		r.ask(field, n)
-	}
-	return c.detail(ctx, r.request())
+	page.From, page.After = max(page.From, 0), max(page.After, 0)
+	page.MaxHolders, page.MaxWaiters = min(max(page.MaxHolders, 0), maxRead), min(max(page.MaxWaiters, 0), maxRead)
+	return c.detail(ctx, &wire.OperatorParams{Pool: pool, Page: page})
 }
 
-func (c *Client) detail(ctx context.Context, r request) (detail kvslots.PoolDetail, err error) {
-	if err := c.ask(ctx, r, &detail); err != nil {
+func (c *Client) detail(ctx context.Context, of *wire.OperatorParams) (detail kvslots.PoolDetail, err error) {
+	if err := c.ask(ctx, operation(wire.ReadPool, of), &detail); err != nil {
 		return kvslots.PoolDetail{}, err
 	}
 	if detail.Hash.IsZero() {
@@ -61,26 +52,17 @@ func (c *Client) detail(ctx context.Context, r request) (detail kvslots.PoolDeta
 	return detail, nil
 }
 
+func operation(to wire.Route, p *wire.OperatorParams) request {
+	return request{Route: to, Params: wire.Params{Operator: p}}
+}
+
 // ReadPools is like Store.ReadPools. Over NATS it lists no more than 100 pools.
 func (c *Client) ReadPools(ctx context.Context, q kvslots.PoolQuery) (pools []kvslots.PoolStats, next string, err error) {
 	if q.Max < 1 || q.Max > kvslots.MaxPoolsRead {
 		return nil, "", &kvslots.RangeError{Field: "max", Range: "between 1 and " + strconv.Itoa(kvslots.MaxPoolsRead)}
 	}
-	r := operation{Route: wire.ListPools, path: wire.ListPools.Path, fields: map[string]any{}, query: url.Values{}}
-	r.ask("sort", wire.NameOf(q.Order))
-	r.ask("limit", q.Max)
-	r.ask("contended", q.Waiting)
-	if q.After != "" {
-		r.ask("after", q.After)
-	}
-	if q.Match != "" {
-		r.ask("q", q.Match)
-	}
-	if q.Holder != "" {
-		r.ask("holder", q.Holder)
-	}
 	var answer wire.PoolList
-	if err := c.ask(ctx, r.request(), &answer); err != nil {
+	if err := c.ask(ctx, operation(wire.ListPools, &wire.OperatorParams{Query: q}), &answer); err != nil {
 		return nil, "", err
 	}
 	if slices.ContainsFunc(answer.Pools, func(p kvslots.PoolStats) bool { return p.Hash.IsZero() }) {
@@ -91,7 +73,7 @@ func (c *Client) ReadPools(ctx context.Context, q kvslots.PoolQuery) (pools []kv
 
 // Holder is like Store.Holder.
 func (c *Client) Holder(ctx context.Context, pool, lease uuid.UUID) (h kvslots.HolderStats, err error) {
-	err = c.ask(ctx, ofHolder(wire.ReadHolder, wire.PoolInHeader, wire.Request{ID: &pool, Lease: &lease}), &h)
+	err = c.ask(ctx, request{Route: wire.ReadHolder, Params: wire.Params{Pool: pool, LeaseID: lease}}, &h)
 	return h, err
 }
 
@@ -105,9 +87,7 @@ func (c *Client) PlaceOf(ctx context.Context, pool uuid.UUID, requestKey string)
 		return kvslots.WaiterStats{}, nil, kvslots.ErrNotInLine
 	}
 	var answer wire.Place
-	r := ofHolder(wire.ReadPlace, wire.PoolInHeader, wire.Request{ID: &pool})
-	r.Key = requestKey
-	err := c.ask(ctx, r, &answer)
+	err := c.ask(ctx, request{Route: wire.ReadPlace, Params: wire.Params{Pool: pool, RequestKey: requestKey}}, &answer)
 	switch {
 	case err != nil:
 		return kvslots.WaiterStats{}, nil, err
@@ -124,52 +104,42 @@ func (c *Client) Evict(ctx context.Context, pool kvslots.PoolRef, position int, 
 	if position < 0 || fence == 0 {
 		return kvslots.HolderStats{}, kvslots.ErrNotHeld
 	}
-	r := about(pool, wire.Evict)
-	r.at(position)
-	r.ask("fence", fence)
 	var answer wire.Evicted
-	err := c.ask(ctx, r.request(), &answer)
+	err := c.ask(ctx, operation(wire.Evict, &wire.OperatorParams{Pool: pool, Position: position, Fence: fence}), &answer)
 	return answer.Evicted, err
 }
 
 // TakeOut is like Store.TakeOut.
 func (c *Client) TakeOut(ctx context.Context, pool kvslots.PoolRef, out kvslots.OutOfService, _ ...kvslots.Option) (kvslots.State, error) {
-	return c.setOut(ctx, pool, out.Position, wire.OutOfServiceRequest{Out: true, Reason: out.Reason})
+	return c.setOut(ctx, &wire.OperatorParams{Pool: pool, Position: out.Position, Out: true, Reason: out.Reason})
 }
 
 // PutBack is like Store.PutBack.
 func (c *Client) PutBack(ctx context.Context, pool kvslots.PoolRef, position int, _ ...kvslots.Option) (kvslots.State, error) {
-	return c.setOut(ctx, pool, position, wire.OutOfServiceRequest{})
+	return c.setOut(ctx, &wire.OperatorParams{Pool: pool, Position: position})
 }
 
-func (c *Client) setOut(ctx context.Context, pool kvslots.PoolRef, position int, out wire.OutOfServiceRequest) (kvslots.State, error) {
-	if position < kvslots.WholePool {
+func (c *Client) setOut(ctx context.Context, p *wire.OperatorParams) (kvslots.State, error) {
+	if p.Position < kvslots.WholePool {
 		return kvslots.State{}, &kvslots.RangeError{Field: "position", Range: "0 or more, and less than the pool's count"}
 	}
-	if position != kvslots.WholePool {
-		r := about(pool, wire.SetOut)
-		r.at(position)
-		return c.change(ctx, r, out)
+	if p.Position != kvslots.WholePool {
+		return c.state(ctx, operation(wire.SetOut, p))
 	}
-	state, err := c.change(ctx, about(pool, wire.Pause), out)
-	if name := pool.Key(); name != "" && errors.Is(err, kvslots.ErrNoPool) { // it is not in use, so the gateway has to know its name
+	state, err := c.state(ctx, operation(wire.Pause, p))
+	if name := p.Pool.Key(); name != "" && errors.Is(err, kvslots.ErrNoPool) { // it is not in use, so the gateway has to know its name
 		if _, err = c.FindPool(ctx, name); errors.Is(err, kvslots.ErrNoPool) {
-			return c.change(ctx, named(name, wire.Pause), out)
+			p.Find = name
+			return c.state(ctx, operation(wire.Pause, p))
 		}
 		return state, cmp.Or(err, error(&kvslots.RangeError{Field: "ref", Range: "in use, or not the public name of a pool"}))
 	}
 	return state, err
 }
 
-func (c *Client) change(ctx context.Context, r operation, out wire.OutOfServiceRequest) (kvslots.State, error) {
-	r.body = out
-	r.fields["out"], r.fields["reason"] = out.Out, out.Reason
-	return c.state(ctx, r.request())
-}
-
 // SetLimit is like Store.SetLimit.
 func (c *Client) SetLimit(ctx context.Context, pool kvslots.PoolRef, limit int, _ ...kvslots.Option) (kvslots.State, error) {
-	r := about(pool, wire.SetLimit)
-	r.body, r.fields["limit"] = wire.LimitRequest{Limit: limit}, limit
-	return c.state(ctx, r.request())
+	r := operation(wire.SetLimit, &wire.OperatorParams{Pool: pool})
+	r.Limit = limit
+	return c.state(ctx, r)
 }

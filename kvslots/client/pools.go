@@ -19,12 +19,12 @@ func (c *Client) Register(ctx context.Context, pool uuid.UUID, count int, opts .
 	if err := o.Apply(opts); err != nil {
 		return kvslots.State{}, err
 	}
-	return c.state(ctx, request{Route: wire.RegisterPool, Body: wire.Request{ID: &pool, Count: &count, Name: o.Name}, Key: o.RequestKey})
+	return c.state(ctx, request{Route: wire.RegisterPool, Params: wire.Params{Pool: pool, Count: count, Name: o.Name, RequestKey: o.RequestKey}})
 }
 
 // Inspect is like Store.Inspect.
 func (c *Client) Inspect(ctx context.Context, pool uuid.UUID) (kvslots.State, error) {
-	return c.state(ctx, request{Route: wire.InspectPool, Body: wire.Request{ID: &pool}})
+	return c.state(ctx, request{Route: wire.InspectPool, Params: wire.Params{Pool: pool}})
 }
 
 func (c *Client) state(ctx context.Context, r request) (state kvslots.State, err error) {
@@ -34,7 +34,7 @@ func (c *Client) state(ctx context.Context, r request) (state kvslots.State, err
 
 // Delete is like Store.Delete.
 func (c *Client) Delete(ctx context.Context, pool uuid.UUID) error {
-	return c.ask(ctx, request{Route: wire.DeletePool, Body: wire.Request{ID: &pool}}, new(wire.Deleted))
+	return c.ask(ctx, request{Route: wire.DeletePool, Params: wire.Params{Pool: pool}}, new(wire.Deleted))
 }
 
 // Return is like Store.Return. It also returns true if a repeat finds that the lease has ended, since the answer to
@@ -49,7 +49,7 @@ func (c *Client) Return(ctx context.Context, pool, lease uuid.UUID) (bool, error
 }
 
 func returnOf(pool, lease uuid.UUID) request {
-	return request{Route: wire.Return, Body: wire.Request{ID: &pool, Lease: &lease}}
+	return request{Route: wire.Return, Params: wire.Params{Pool: pool, LeaseID: lease}}
 }
 
 // Borrow is like Store.Borrow. If ctx ends first, the Client cancels the borrow: see
@@ -66,9 +66,7 @@ func (c *Client) Borrow(ctx context.Context, pool uuid.UUID, opts ...kvslots.Opt
 		wait: wait, key: o.RequestKey, uncounted: o.Uncounted,
 		ask: func(ctx context.Context, t *taking) (err error) {
 			var body wire.Lease
-			r := t.request(wire.Borrow, wire.Request{
-				ID: &pool, TTL: wire.Seconds(ttl), Wait: wire.Seconds(t.asked), Label: label, Uncounted: t.uncounted,
-			})
+			r := t.request(wire.Borrow, wire.Params{Pool: pool, TTL: ttl, Label: label})
 			r.Undo = func() request { return returnOf(pool, body.Lease) }
 			lease, err = c.lease(ctx, &body, r)
 			return err
@@ -90,8 +88,7 @@ func (c *Client) Renew(ctx context.Context, pool, lease uuid.UUID, ttl time.Dura
 	if err := kvslots.CheckTimes(ttl, 0); err != nil {
 		return nil, err
 	}
-	body := wire.Request{ID: &pool, Lease: &lease, TTL: wire.Seconds(ttl)}
-	return c.lease(ctx, new(wire.Lease), request{Route: wire.RenewLease, Body: body})
+	return c.lease(ctx, new(wire.Lease), request{Route: wire.RenewLease, Params: wire.Params{Pool: pool, LeaseID: lease, TTL: ttl}})
 }
 
 // maxTTL is longer than any gateway grants, and does not overflow a time.Duration.
@@ -115,5 +112,5 @@ func (c *Client) lease(ctx context.Context, body *wire.Lease, r request) (*kvslo
 		return nil, err
 	}
 	ttl := time.Duration(min(body.ExpiresIn, int64(maxTTL/time.Second))) * time.Second
-	return kvslots.NewLease(c, *r.Body.ID, body.Lease, body.Position, body.Fence, ttl, sent+body.Waited), nil
+	return kvslots.NewLease(c, r.Pool, body.Lease, body.Position, body.Fence, ttl, sent+body.Waited), nil
 }

@@ -138,8 +138,9 @@ type taking struct {
 }
 
 // request returns a request, which appends its id to unknown if its outcome is unknown.
-func (t *taking) request(to wire.Route, body wire.Request) request {
-	return request{Route: to, Body: body, Wait: t.asked, Key: t.key, Unknown: &t.unknown}
+func (t *taking) request(to wire.Route, p wire.Params) request {
+	p.Wait, p.RequestKey, p.Uncounted = t.asked, t.key, t.uncounted
+	return request{Route: to, Params: p, Unknown: &t.unknown}
 }
 
 // take sends requests with a request key, and with what is left of the wait, until one succeeds,

@@ -24,12 +24,9 @@ func (c *Client) CreateSession(ctx context.Context, opts ...kvslots.Option) (id 
 	if err := o.Apply(opts); err != nil {
 		return "", 0, err
 	}
-	body := wire.Request{Label: c.labelOr(o.Label)}
-	if o.Idle > 0 {
-		body.IdleTimeout = wire.Seconds(o.Idle)
-	}
 	var answer wire.Session
-	if err := c.repeat(ctx, request{Route: wire.CreateSession, Body: body}, &answer); err != nil {
+	p := wire.Params{Label: c.labelOr(o.Label), IdleTimeout: o.Idle}
+	if err := c.repeat(ctx, request{Route: wire.CreateSession, Params: p}, &answer); err != nil {
 		return "", 0, err
 	}
 	if !wire.IsSessionID(answer.ID) || answer.IdleTimeout < 1 {
@@ -40,33 +37,33 @@ func (c *Client) CreateSession(ctx context.Context, opts ...kvslots.Option) (id 
 
 // Ping is like Store.Ping.
 func (c *Client) Ping(ctx context.Context, session string) error {
-	return c.inSession(ctx, wire.PingSession, wire.Request{Session: session}, new(wire.Empty))
+	return c.inSession(ctx, wire.PingSession, wire.Params{Session: session}, new(wire.Empty))
 }
 
 // EndSession is like Store.EndSession.
 func (c *Client) EndSession(ctx context.Context, session string) error {
 	ctx, cancel := kvslots.Returning(ctx)
 	defer cancel()
-	return c.giveUp(ctx, wire.EndSession, wire.Request{Session: session})
+	return c.giveUp(ctx, wire.EndSession, wire.Params{Session: session})
 }
 
 // inSession sends a request of a session. It refuses an invalid session id, which must
 // not become part of a path.
-func (c *Client) inSession(ctx context.Context, to wire.Route, body wire.Request, into any) error {
-	if !wire.IsSessionID(body.Session) {
+func (c *Client) inSession(ctx context.Context, to wire.Route, p wire.Params, into any) error {
+	if !wire.IsSessionID(p.Session) {
 		return kvslots.ErrSessionGone
 	}
-	return c.ask(ctx, request{Route: to, Body: body}, into)
+	return c.ask(ctx, request{Route: to, Params: p}, into)
 }
 
 // giveUp is inSession for a request that gives up what the session holds, and is repeated. A repeat finds nothing
 // to give up if the answer to the request before it was lost.
-func (c *Client) giveUp(ctx context.Context, to wire.Route, body wire.Request) error {
-	if !wire.IsSessionID(body.Session) {
+func (c *Client) giveUp(ctx context.Context, to wire.Route, p wire.Params) error {
+	if !wire.IsSessionID(p.Session) {
 		return kvslots.ErrSessionGone
 	}
 	sent := 0
-	err := c.repeatEach(ctx, request{Route: to, Body: body}, new(wire.Empty), func() { sent++ })
+	err := c.repeatEach(ctx, request{Route: to, Params: p}, new(wire.Empty), func() { sent++ })
 	if sent > 1 && (errors.Is(err, kvslots.ErrNotHeld) || errors.Is(err, kvslots.ErrSessionGone)) {
 		return nil
 	}
@@ -76,16 +73,15 @@ func (c *Client) giveUp(ctx context.Context, to wire.Route, body wire.Request) e
 // Acquire is like Store.Acquire. If ctx ends first, the Client cancels the request: see
 // "Cancellation" in the package comment.
 func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource, opts ...kvslots.Option) (kvslots.Grant, error) {
-	body, key, wait, err := grantRequest(session, r, opts)
+	p, wait, err := grantParams(session, r, opts)
 	if err != nil {
 		return kvslots.Grant{}, err
 	}
 	var g kvslots.Grant
 	err = c.take(ctx, taking{
-		wait: wait, key: key, uncounted: body.Uncounted,
+		wait: wait, key: p.RequestKey, uncounted: p.Uncounted,
 		ask: func(ctx context.Context, t *taking) (err error) {
-			body.AcquireTimeout, body.Uncounted = new(wire.Seconds(t.asked)), t.uncounted
-			g, err = c.grant(ctx, r, t.request(wire.ResourceRoute(r.Kind, subjects.Acquire), body))
+			g, err = c.grant(ctx, r, t.request(wire.ResourceRoute(r.Kind, subjects.Acquire), p))
 			return err
 		},
 		undo: func(ctx context.Context) { _ = c.Release(ctx, session, r, g.Token) },
@@ -98,26 +94,26 @@ func (c *Client) Acquire(ctx context.Context, session string, r kvslots.Resource
 
 // Enqueue is like Store.Enqueue. If ctx ends first, the session may be in the line.
 func (c *Client) Enqueue(ctx context.Context, session string, r kvslots.Resource, opts ...kvslots.Option) (g kvslots.Grant, acquired bool, err error) {
-	body, key, _, err := grantRequest(session, r, opts)
-	body.Uncounted = false
+	p, _, err := grantParams(session, r, opts)
 	if err != nil {
 		return kvslots.Grant{}, false, err
 	}
-	g, err = c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Enqueue), Body: body, Key: cmp.Or(key, uuid.NewString())})
+	p.RequestKey = cmp.Or(p.RequestKey, uuid.NewString())
+	g, err = c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Enqueue), Params: p})
 	return g, g.Token != "", err
 }
 
-func grantRequest(session string, r kvslots.Resource, opts []kvslots.Option) (body wire.Request, key string, wait time.Duration, err error) {
+func grantParams(session string, r kvslots.Resource, opts []kvslots.Option) (p wire.Params, wait time.Duration, err error) {
 	var o kvslots.Options
 	if err := o.Apply(opts); err != nil {
-		return body, "", 0, err
+		return p, 0, err
 	}
 	ttl, wait := o.Times()
-	body = wire.Request{Session: session, Key: r.Key, LeaseTTL: wire.Seconds(ttl), Label: o.Label, Uncounted: o.Uncounted}
-	if r.Kind == kvslots.KindSemaphore {
-		body.Limit = r.Limit
+	p = wire.Params{
+		Session: session, Key: r.Key, Limit: r.Limit, TTL: ttl,
+		RequestKey: o.RequestKey, Label: o.Label, Uncounted: o.Uncounted,
 	}
-	return body, o.RequestKey, wait, r.Check(true)
+	return p, wait, r.Check(true)
 }
 
 // Wait is like Store.Wait. If ctx ends first, the Client cancels the request: see
@@ -126,8 +122,8 @@ func (c *Client) Wait(ctx context.Context, session string, r kvslots.Resource, w
 	if err := cmp.Or(kvslots.CheckTimes(time.Second, wait), r.Check(false)); err != nil {
 		return kvslots.Grant{}, err
 	}
-	body := wire.Request{Session: session, Key: r.Key, WaitTimeout: new(wire.Seconds(wait))}
-	return c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Wait), Body: body, Wait: wait})
+	p := wire.Params{Session: session, Key: r.Key, Wait: wait}
+	return c.grant(ctx, r, request{Route: wire.ResourceRoute(r.Kind, subjects.Wait), Params: p})
 }
 
 // Release is like Store.Release.
@@ -137,7 +133,7 @@ func (c *Client) Release(ctx context.Context, session string, r kvslots.Resource
 	if err := r.Check(false); err != nil {
 		return err
 	}
-	return c.giveUp(ctx, wire.ResourceRoute(r.Kind, subjects.Release), wire.Request{Session: session, Key: r.Key, Token: token})
+	return c.giveUp(ctx, wire.ResourceRoute(r.Kind, subjects.Release), wire.Params{Session: session, Key: r.Key, Token: token})
 }
 
 // RenewGrant is like Store.RenewGrant.
@@ -146,8 +142,8 @@ func (c *Client) RenewGrant(ctx context.Context, session string, r kvslots.Resou
 		return 0, err
 	}
 	var answer wire.Renewed
-	body := wire.Request{Session: session, Key: r.Key, Token: token, LeaseTTL: wire.Seconds(ttl)}
-	err = c.inSession(ctx, wire.ResourceRoute(r.Kind, subjects.Renew), body, &answer)
+	p := wire.Params{Session: session, Key: r.Key, Token: token, TTL: ttl}
+	err = c.inSession(ctx, wire.ResourceRoute(r.Kind, subjects.Renew), p, &answer)
 	return time.Duration(answer.Remaining) * time.Second, err
 }
 
@@ -156,24 +152,20 @@ func (c *Client) GrantHolder(ctx context.Context, session string, r kvslots.Reso
 	if err := r.Check(false); err != nil {
 		return h, err
 	}
-	if !wire.IsSessionID(session) {
-		return h, kvslots.ErrSessionGone
-	}
-	body := wire.Request{Session: session, Key: r.Key, Token: token}
-	err = c.ask(ctx, ofHolder(wire.ReadHolder, r.Key, body), &h)
+	err = c.inSession(ctx, wire.ReadHolder, wire.Params{Session: session, Key: r.Key, Token: token}, &h)
 	return h, err
 }
 
 // grant sends a request for a lock or a semaphore, for which the gateway may wait. The
 // grant has no token if the session was queued.
 func (c *Client) grant(ctx context.Context, r kvslots.Resource, ask request) (g kvslots.Grant, err error) {
-	session := ask.Body.Session
+	session := ask.Session
 	if !wire.IsSessionID(session) {
 		return g, kvslots.ErrSessionGone
 	}
 	ask.Undo = func() request {
-		given := wire.Request{Session: session, Key: r.Key, Token: g.Token}
-		return request{Route: wire.ResourceRoute(r.Kind, subjects.Release), Body: given}
+		given := wire.Params{Session: session, Key: r.Key, Token: g.Token}
+		return request{Route: wire.ResourceRoute(r.Kind, subjects.Release), Params: given}
 	}
 	sent := clock.Now()
 	err = c.send(ctx, ask, cmp.Or(c.timeout, answerTime), func(a answer) (err error) {

@@ -8,6 +8,6 @@
 // A gateway translates an error to a Status with StatusOf or CodeOf. A client
 // translates the answer to a Refusal with NewRefusal; errors.Is finds the error in it.
 //
-// Begin with resource.go, requests.go and answers.go, which have the bodies, and statuses.go, which has the table of
-// errors.
+// Begin with requests.go and answers.go, which have the parameters and the answers, field.go, by whose table gateways decode
+// requests and clients encode them, routes.go, and statuses.go, which has the table of errors.
 package wire

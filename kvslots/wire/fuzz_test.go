@@ -12,7 +12,7 @@ import (
 func FuzzParseRegister(f *testing.F) {
 	seed(f, `{"count":4}`, `{"count":-1}`, `{"count":1e3}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := parsed(string(body), params(RegisterPool.read))
+		got, err := parsed(string(body), RegisterPool.body)
 		if err != nil {
 			checkSafe(t, err, countText)
 		} else if got.Count < 0 || got.Count > kvslots.MaxCount {
@@ -24,7 +24,7 @@ func FuzzParseRegister(f *testing.F) {
 func FuzzParseBorrow(f *testing.F) {
 	seed(f, `{"ttl":30,"wait":25}`, `{"ttl":99999999999999999999}`, `{"ttl":1.5}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := parsed(string(body), params(Borrow.read))
+		got, err := parsed(string(body), Borrow.body)
 		switch {
 		case err != nil:
 			checkSafe(t, err, ttlText, waitText)
@@ -37,7 +37,7 @@ func FuzzParseBorrow(f *testing.F) {
 func FuzzParseReturn(f *testing.F) {
 	seed(f, `{"lease":"3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"}`, `{"lease":"urn:uuid:3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if _, err := parsed(string(body), params(Return.read)); err != nil {
+		if _, err := parsed(string(body), Return.body); err != nil {
 			checkSafe(t, err, leaseText)
 		}
 	})
@@ -46,7 +46,7 @@ func FuzzParseReturn(f *testing.F) {
 func FuzzParseRenew(f *testing.F) {
 	seed(f, `{"lease":"3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34","ttl":30}`, `{"lease":"x","ttl":1.5}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := parsed(string(body), params(RenewLease.read))
+		got, err := parsed(string(body), RenewLease.body)
 		switch {
 		case err != nil:
 			checkSafe(t, err, leaseText, ttlText)
@@ -59,7 +59,7 @@ func FuzzParseRenew(f *testing.F) {
 func FuzzParsePoolID(f *testing.F) {
 	seed(f, `{"id":"3a7d0b14-9e2c-4f6a-8b1d-0c5e2f9a7b34"}`, `{"id":null}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if _, err := parsed(string(body), (*Fields).Pool); err != nil {
+		if _, err := parsed(string(body), laxly(), idField); err != nil {
 			checkSafe(t, err, idText)
 		}
 	})
@@ -84,65 +84,33 @@ func FuzzStrict(f *testing.F) {
 		texts = append(texts, onlyText+names)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for name, read := range strictReaders {
-			fields, err := Parse(body)
-			if err == nil {
-				err = read(t, &fields)
-			}
+		for name, parts := range strictBodiesOf {
+			p, err := parsed(string(body), parts.body, parts.target...)
 			if err != nil {
 				t.Log(name)
 				checkSafe(t, err, texts...)
+			} else if p.TTL < 0 || p.TTL%time.Second != 0 || p.Wait < 0 || p.Wait%time.Second != 0 || p.Limit < 0 || p.Limit > kvslots.MaxSemaphoreLimit ||
+				parts.target != nil && CheckKey(p.Key) != nil {
+				t.Errorf("%s: %+v", name, p)
 			}
 		}
 	})
 }
 
-var strictReaders = map[string]func(t *testing.T, f *Fields) error{
-	"acquire a lock": func(t *testing.T, f *Fields) error {
-		return checkClaim(t)(granted(kvslots.KindLock, subjects.Acquire)(f))
-	},
-	"acquire a semaphore": func(t *testing.T, f *Fields) error {
-		return checkClaim(t)(granted(kvslots.KindSemaphore, subjects.Acquire)(f))
-	},
-	"enqueue for a lock": func(t *testing.T, f *Fields) error {
-		return checkClaim(t)(granted(kvslots.KindLock, subjects.Enqueue)(f))
-	},
-	"enqueue for a semaphore": func(t *testing.T, f *Fields) error {
-		return checkClaim(t)(granted(kvslots.KindSemaphore, subjects.Enqueue)(f))
-	},
-	"wait": func(t *testing.T, f *Fields) error {
-		p, err := params(grantReaders[kvslots.KindLock][subjects.Wait])(f)
-		return checkClaim(t)(GrantParams{Wait: p.Wait, Limit: 1}, err)
-	},
-	"release": func(_ *testing.T, f *Fields) error {
-		return grantReaders[kvslots.KindLock][subjects.Release](*f, &Params{})
-	},
-	"renew": func(t *testing.T, f *Fields) error {
-		p, err := params(grantReaders[kvslots.KindLock][subjects.Renew])(f)
-		return checkClaim(t)(GrantParams{TTL: p.TTL, Limit: 1}, err)
-	},
-	"create a session": func(_ *testing.T, f *Fields) error { return CreateSession.read(*f, &Params{}) },
-	"nothing":          func(_ *testing.T, f *Fields) error { return PingSession.read(*f, nil) },
-	"session and key": func(t *testing.T, f *Fields) error {
-		_, err := f.Session()
-		key, wrong := f.Key()
-		if wrong == nil && CheckKey(key) != nil {
-			t.Errorf("key %q", key)
-		}
-		if err == nil {
-			err = wrong
-		}
-		return err
-	},
-}
-
-func checkClaim(t *testing.T) func(c GrantParams, err error) error {
-	return func(c GrantParams, err error) error {
-		if err == nil && (c.TTL < 0 || c.TTL%time.Second != 0 || c.Wait < 0 || c.Wait%time.Second != 0 || c.Limit < 1 || c.Limit > kvslots.MaxSemaphoreLimit) {
-			t.Errorf("got %+v", c)
-		}
-		return err
-	}
+var strictBodiesOf = map[string]struct {
+	body   *body
+	target []*field
+}{
+	"acquire a lock":          {grantBodies[kvslots.KindLock][subjects.Acquire], nil},
+	"acquire a semaphore":     {grantBodies[kvslots.KindSemaphore][subjects.Acquire], nil},
+	"enqueue for a lock":      {grantBodies[kvslots.KindLock][subjects.Enqueue], nil},
+	"enqueue for a semaphore": {grantBodies[kvslots.KindSemaphore][subjects.Enqueue], nil},
+	"wait":                    {grantBodies[kvslots.KindLock][subjects.Wait], nil},
+	"release":                 {grantBodies[kvslots.KindLock][subjects.Release], nil},
+	"renew":                   {grantBodies[kvslots.KindLock][subjects.Renew], nil},
+	"create a session":        {CreateSession.body, nil},
+	"nothing":                 {PingSession.body, nil},
+	"session and key":         {strictly(), targetFields[aLock]},
 }
 
 func seed(f *testing.F, bodies ...string) {

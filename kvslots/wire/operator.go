@@ -2,11 +2,8 @@ package wire
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"math"
 	"net/http"
-	"net/url"
 
 	"github.com/kvslots/kvslots/kvslots"
 	"github.com/kvslots/kvslots/kvslots/subjects"
@@ -47,6 +44,20 @@ func (o *OperatorParams) locate(ref string) error {
 	return nil
 }
 
+// name returns what a request names by {ref} over HTTP, which is no secret.
+func (o *OperatorParams) name() string { return cmp.Or(o.Find, o.Pool.Hash()) }
+
+// ref returns what a request names over NATS. Without a token a client may read a lock or a semaphore by its name.
+func (o *OperatorParams) ref(reads bool) string {
+	if id, byID := o.Pool.ID(); byID {
+		return id.String()
+	}
+	if reads && o.Pool.Key() != "" {
+		return o.Pool.Key()
+	}
+	return o.name()
+}
+
 // maxFound is more than the bytes of any name.
 const maxFound = 512
 
@@ -57,7 +68,7 @@ var (
 	ReadPool  = Route{subjects.PoolRead, http.MethodGet, "/v1/pools/{ref}", aRef, readPool, queried}
 	Evict     = Route{subjects.PoolEvict, http.MethodDelete, "/v1/pools/{ref}/leases/{position}", aRef, evict, queried | changing}
 	SetOut    = Route{subjects.PoolOut, http.MethodPut, "/v1/pools/{ref}/positions/{position}", aRef, setOut, changing}
-	Pause     = Route{subjects.PoolPause, http.MethodPut, "/v1/pools/{ref}/pause", aRef, pause, changing}
+	Pause     = Route{subjects.PoolPause, http.MethodPut, "/v1/pools/{ref}/pause", aRef, pause, changing | whole}
 	SetLimit  = Route{subjects.PoolLimit, http.MethodPut, "/v1/pools/{ref}/limit", aRef, setLimit, changing}
 
 	// Parts of ReadPool, over HTTP only.
@@ -68,7 +79,7 @@ var (
 // The routes of a holder, and of a borrower in line. {ref} is the UUID of a pool, and of ReadHolder in a request with a session
 // the name of a lock or a semaphore.
 var (
-	ReadHolder = Route{subjects.PoolHolder, http.MethodGet, "/v1/pools/{ref}/leases/" + PoolInHeader, anyLease, readHolder, leased}
+	ReadHolder = Route{subjects.PoolHolder, http.MethodGet, "/v1/pools/{ref}/leases/" + PoolInHeader, anyLease, strictly(itsLeaseField, itsTokenField), leased}
 	ReadPlace  = Route{subjects.PoolPlace, http.MethodGet, "/v1/pools/{ref}/line/" + PoolInHeader, aBorrow, nil, keyed | mustKey}
 )
 
@@ -108,51 +119,29 @@ func (r *Route) LimitToName(p *Params) bool {
 	return CheckKey(name) == nil
 }
 
-// The readers of requests. A page of nothing is none, not the first one.
+// The bodies of requests.
 var (
-	readPages  = strictly(fromParam, holdersParam, afterParam, waitersParam)
-	readLeases = strictly(fromParam, listed("limit", 1, func(p *Params) *int { return &p.Operator.Page.MaxHolders }))
-	readLine   = strictly(afterParam, listed("limit", 1, func(p *Params) *int { return &p.Operator.Page.MaxWaiters }))
-	listPools  = strictly(sortParam, nextParam, matchParam, holderParam, contendedParam, listed("limit", 1, func(p *Params) *int { return &p.Operator.Query.Max }))
-	evict      = strictly(positionParam, fenceParam)
-	setOut     = strictly(positionParam, outParam, reasonParam)
-	pause      = strictly(pauseParam, reasonParam)
-	setLimit   = strictly(limitParam)
-
-	readPoolLease = laxly(leaseParam)
-	readGrant     = strictly(tokenParam)
+	readPool   = strictly(fromField, holdersField, afterField, waitersField)
+	readLeases = strictly(fromField, listed("limit", 1, func(p *Params) any { return &p.Operator.Page.MaxHolders }))
+	readLine   = strictly(afterField, listed("limit", 1, func(p *Params) any { return &p.Operator.Page.MaxWaiters }))
+	listPools  = strictly(sortField, nextField, matchField, holderField, contendedField, listed("limit", 1, func(p *Params) any { return &p.Operator.Query.Max }))
+	evict      = strictly(positionField, fenceField)
+	setOut     = strictly(positionField, outField, reasonField)
+	pause      = strictly(outField, reasonField)
+	setLimit   = strictly(limitField)
 )
 
-// readHolder reads a lease of a pool, or of a session.
-func readHolder(f Fields, p *Params) error {
-	if p.Session != "" {
-		return readGrant(f, p)
-	}
-	return readPoolLease(f, p)
-}
-
-func readPool(f Fields, p *Params) error {
-	err := readPages(f, p)
-	if p.Operator.Page == (kvslots.DetailPage{}) {
-		p.Operator.Page.MaxHolders = -1
-	}
-	return err
-}
-
-const (
-	maxListed     = 1000 // of leases, places and pools in one answer; kvslots.MaxPoolsRead
-	maxListedNATS = 100  // and at most MaxAnswer bytes
-	defaultListed = 100
-	maxPlace      = math.MaxInt32 // no position and no place is higher
-	maxFence      = 1<<53 - 1
-)
-
-// limit lowers what one answer lists to what a message over NATS may have.
-func (o *OperatorParams) limit() {
+// limit lowers what one answer lists to what a message over NATS may have. A page of nothing is none, not the first one.
+func (o *OperatorParams) limit(overHTTP bool) {
 	const most = maxListedNATS
-	o.Most = MaxAnswer
-	o.Page.MaxHolders, o.Page.MaxWaiters = min(o.Page.MaxHolders, most), min(o.Page.MaxWaiters, most)
-	o.Query.Max = min(o.Query.Max, most)
+	if !overHTTP {
+		o.Most = MaxAnswer
+		o.Page.MaxHolders, o.Page.MaxWaiters = min(o.Page.MaxHolders, most), min(o.Page.MaxWaiters, most)
+		o.Query.Max = min(o.Query.Max, most)
+	}
+	if o.Page == (kvslots.DetailPage{}) {
+		o.Page.MaxHolders = -1
+	}
 }
 
 // Names of PoolQuery.Order in requests, in the order of its values.
@@ -162,45 +151,3 @@ var orders = []string{
 
 // NameOf returns the name of an order in requests.
 func NameOf(order kvslots.PoolOrder) string { return orders[order] }
-
-// fieldsOfQuery returns the parameters of a query as fields with strings.
-func fieldsOfQuery(query string) (Fields, error) {
-	f := Fields{object: object{}, inQuery: true}
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return f, rangeError("query", "an encoded query")
-	}
-	for name, all := range values {
-		f.object[name], _ = json.Marshal(all[0]) // does not fail for a string
-		if len(all) > 1 {
-			f.repeated = append(f.repeated, name)
-		}
-	}
-	return f, nil
-}
-
-// place adds the position in a path to the fields.
-func (f *Fields) place(position string) error {
-	if f.object == nil {
-		f.object = object{}
-	}
-	if _, twice := f.object["position"]; twice {
-		return rangeError("position", Once)
-	}
-	f.object["position"] = json.RawMessage(position)
-	if f.inQuery {
-		f.object["position"], _ = json.Marshal(position)
-	}
-	return nil
-}
-
-// LimitRequest is the body of SetLimit over HTTP.
-type LimitRequest struct {
-	Limit int `json:"limit"`
-}
-
-// OutOfServiceRequest is the body of SetOut and Pause over HTTP.
-type OutOfServiceRequest struct {
-	Out    bool   `json:"out"`
-	Reason string `json:"reason,omitempty"`
-}

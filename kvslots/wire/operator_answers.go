@@ -7,12 +7,6 @@ import (
 	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
-// The types of what is read, for requests.
-const (
-	TypeLock      = reads.TypeLock
-	TypeSemaphore = reads.TypeSemaphore
-)
-
 // PoolList is a page of pools.
 type PoolList struct {
 	Pools []reads.Pool `json:"pools"`

@@ -39,25 +39,3 @@ func IsToken(text string) bool {
 
 // CheckKey checks the name of a lock or a semaphore.
 func CheckKey(key string) error { return kvslots.Lock(key).Check(false) }
-
-// Session removes and returns the field "session" of a request over NATS. Over HTTP
-// SessionHeader has its value.
-func (f Fields) Session() (string, error) {
-	session, err := f.take("session")
-	if err == nil && session == "" {
-		err = sessionMissing("session")
-	}
-	return session, err
-}
-
-func sessionMissing(field string) error { return rangeError(field, "the id of a session") }
-
-// Key removes and returns the field "key" of a request over NATS. Over HTTP the path
-// contains its value.
-func (f Fields) Key() (string, error) {
-	key, err := f.take("key")
-	if err != nil {
-		return "", err
-	}
-	return key, CheckKey(key)
-}

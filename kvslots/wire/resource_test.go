@@ -22,23 +22,16 @@ const (
 	onlyText    = "body must be an object with no fields but "
 )
 
-// parse parses a body strictly and applies a parser to its fields.
-func parse[V any](body string, read func(f *Fields) (V, error)) (value V, err error) {
-	fields, err := Parse([]byte(body))
-	if err != nil {
-		return value, err
-	}
-	return read(&fields)
+// grantParams are the parameters of what takes a slot.
+type grantParams struct {
+	ttl, wait time.Duration
+	limit     int
 }
 
-// granted returns a reader of the parameters of an operation on a kind of resource.
-func granted(kind kvslots.Kind, operation string) func(*Fields) (GrantParams, error) {
-	return func(f *Fields) (GrantParams, error) {
-		p := Params{Kind: kind}
-		err := ResourceRoute(kind, operation).read(*f, &p)
-		p.Limit = p.Resource().Limit
-		return p.GrantParams, err
-	}
+// granted returns the parameters of an operation on a kind of resource.
+func granted(kind kvslots.Kind, operation, body string) (grantParams, error) {
+	p, err := parsed(body, grantBodies[kind][operation])
+	return grantParams{p.TTL, p.Wait, p.Resource().Limit}, err
 }
 
 // strictBodies are bodies that every strict parser refuses.
@@ -50,7 +43,7 @@ var strictBodies = append([]struct{ name, body, want string }{
 func TestStrictBodies(t *testing.T) {
 	for _, c := range strictBodies {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Parse([]byte(c.body))
+			_, err := parsed(c.body, strictly())
 			checkText(t, err, c.want)
 		})
 	}
@@ -66,46 +59,46 @@ func TestAcquire(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		kind       kvslots.Kind
-		want       GrantParams
+		want       grantParams
 		wantErr    string
 	}{
-		{"lock", `{"acquire_timeout_s":25,"lease_ttl_s":30}`, lock, GrantParams{30 * time.Second, 25 * time.Second, 1}, ""},
-		{"lock without ttl", `{"acquire_timeout_s":0}`, lock, GrantParams{0, 0, 1}, ""},
-		{"lock with a ttl of 0", `{"acquire_timeout_s":1,"lease_ttl_s":0}`, lock, GrantParams{0, time.Second, 1}, ""},
-		{"semaphore", `{"acquire_timeout_s":1,"limit":65535,"lease_ttl_s":2}`, semaphore, GrantParams{2 * time.Second, time.Second, 65535}, ""},
-		{"any limit", `{"acquire_timeout_s":1,"limit":2,"any_limit":true}`, semaphore, GrantParams{}, ofS},
-		{"any limit of a lock", `{"acquire_timeout_s":1,"any_limit":true}`, lock, GrantParams{}, ofL},
-		{"blanks and escapes", " {\n\"\\u0061cquire_timeout_s\" : 1 }\r\n", lock, GrantParams{0, time.Second, 1}, ""},
-		{"huge", `{"acquire_timeout_s":99999999999999999999,"lease_ttl_s":99999999999999999999}`, lock, GrantParams{most, most, 1}, ""},
-		{"minus zero", `{"acquire_timeout_s":-0}`, lock, GrantParams{0, 0, 1}, ""},
-		{"no body", ``, lock, GrantParams{}, malformed},
-		{"no fields", `{}`, lock, GrantParams{Limit: 1}, "acquire_timeout_s" + secondsText},
-		{"null", `{"acquire_timeout_s":null}`, lock, GrantParams{}, "acquire_timeout_s" + secondsText},
-		{"negative", `{"acquire_timeout_s":-1}`, lock, GrantParams{}, "acquire_timeout_s" + secondsText},
-		{"fraction", `{"acquire_timeout_s":1.5}`, lock, GrantParams{}, "acquire_timeout_s" + secondsText},
-		{"exponent", `{"acquire_timeout_s":15e-1}`, lock, GrantParams{}, "acquire_timeout_s" + secondsText},
-		{"string", `{"acquire_timeout_s":"1"}`, lock, GrantParams{}, "acquire_timeout_s" + secondsText},
-		{"array", `{"acquire_timeout_s":[1]}`, lock, GrantParams{}, "acquire_timeout_s" + secondsText},
-		{"ttl of null", `{"acquire_timeout_s":1,"lease_ttl_s":null}`, lock, GrantParams{}, "lease_ttl_s" + secondsText},
-		{"ttl negative", `{"acquire_timeout_s":1,"lease_ttl_s":-1}`, lock, GrantParams{}, "lease_ttl_s" + secondsText},
-		{"ttl fraction", `{"acquire_timeout_s":1,"lease_ttl_s":0.5}`, lock, GrantParams{}, "lease_ttl_s" + secondsText},
-		{"limit of a lock", `{"acquire_timeout_s":1,"limit":1}`, lock, GrantParams{}, ofL},
-		{"unknown field", `{"acquire_timeout_s":1,"hunter2":1}`, lock, GrantParams{}, ofL},
-		{"other case", `{"Acquire_timeout_s":1}`, lock, GrantParams{}, ofL},
-		{"given twice", `{"acquire_timeout_s":1,"acquire_timeout_s":1}`, lock, GrantParams{}, "acquire_timeout_s must be given once"},
-		{"given twice, once escaped", `{"acquire_timeout_s":1,"acquire_timeout_\u0073":1}`, lock, GrantParams{}, "acquire_timeout_s must be given once"},
-		{"unknown field twice", `{"hunter2":1,"hunter2":1}`, lock, GrantParams{}, ofL},
-		{"unknown field of a semaphore", `{"acquire_timeout_s":1,"limit":1,"x":null}`, semaphore, GrantParams{}, ofS},
-		{"no limit", `{"acquire_timeout_s":1}`, semaphore, GrantParams{}, limitText},
-		{"limit 0", `{"acquire_timeout_s":1,"limit":0}`, semaphore, GrantParams{}, limitText},
-		{"limit negative", `{"acquire_timeout_s":1,"limit":-1}`, semaphore, GrantParams{}, limitText},
-		{"limit too high", `{"acquire_timeout_s":1,"limit":65536}`, semaphore, GrantParams{}, limitText},
-		{"limit far too high", `{"acquire_timeout_s":1,"limit":99999999999999999999}`, semaphore, GrantParams{}, limitText},
-		{"limit in words", `{"acquire_timeout_s":1,"limit":"1"}`, semaphore, GrantParams{}, limitText},
-		{"limit of null", `{"acquire_timeout_s":1,"limit":null}`, semaphore, GrantParams{}, limitText},
+		{"lock", `{"acquire_timeout_s":25,"lease_ttl_s":30}`, lock, grantParams{30 * time.Second, 25 * time.Second, 1}, ""},
+		{"lock without ttl", `{"acquire_timeout_s":0}`, lock, grantParams{0, 0, 1}, ""},
+		{"lock with a ttl of 0", `{"acquire_timeout_s":1,"lease_ttl_s":0}`, lock, grantParams{0, time.Second, 1}, ""},
+		{"semaphore", `{"acquire_timeout_s":1,"limit":65535,"lease_ttl_s":2}`, semaphore, grantParams{2 * time.Second, time.Second, 65535}, ""},
+		{"any limit", `{"acquire_timeout_s":1,"limit":2,"any_limit":true}`, semaphore, grantParams{}, ofS},
+		{"any limit of a lock", `{"acquire_timeout_s":1,"any_limit":true}`, lock, grantParams{}, ofL},
+		{"blanks and escapes", " {\n\"\\u0061cquire_timeout_s\" : 1 }\r\n", lock, grantParams{0, time.Second, 1}, ""},
+		{"huge", `{"acquire_timeout_s":99999999999999999999,"lease_ttl_s":99999999999999999999}`, lock, grantParams{most, most, 1}, ""},
+		{"minus zero", `{"acquire_timeout_s":-0}`, lock, grantParams{0, 0, 1}, ""},
+		{"no body", ``, lock, grantParams{}, malformed},
+		{"no fields", `{}`, lock, grantParams{limit: 1}, "acquire_timeout_s" + secondsText},
+		{"null", `{"acquire_timeout_s":null}`, lock, grantParams{}, "acquire_timeout_s" + secondsText},
+		{"negative", `{"acquire_timeout_s":-1}`, lock, grantParams{}, "acquire_timeout_s" + secondsText},
+		{"fraction", `{"acquire_timeout_s":1.5}`, lock, grantParams{}, "acquire_timeout_s" + secondsText},
+		{"exponent", `{"acquire_timeout_s":15e-1}`, lock, grantParams{}, "acquire_timeout_s" + secondsText},
+		{"string", `{"acquire_timeout_s":"1"}`, lock, grantParams{}, "acquire_timeout_s" + secondsText},
+		{"array", `{"acquire_timeout_s":[1]}`, lock, grantParams{}, "acquire_timeout_s" + secondsText},
+		{"ttl of null", `{"acquire_timeout_s":1,"lease_ttl_s":null}`, lock, grantParams{}, "lease_ttl_s" + secondsText},
+		{"ttl negative", `{"acquire_timeout_s":1,"lease_ttl_s":-1}`, lock, grantParams{}, "lease_ttl_s" + secondsText},
+		{"ttl fraction", `{"acquire_timeout_s":1,"lease_ttl_s":0.5}`, lock, grantParams{}, "lease_ttl_s" + secondsText},
+		{"limit of a lock", `{"acquire_timeout_s":1,"limit":1}`, lock, grantParams{}, ofL},
+		{"unknown field", `{"acquire_timeout_s":1,"hunter2":1}`, lock, grantParams{}, ofL},
+		{"other case", `{"Acquire_timeout_s":1}`, lock, grantParams{}, ofL},
+		{"given twice", `{"acquire_timeout_s":1,"acquire_timeout_s":1}`, lock, grantParams{}, "acquire_timeout_s must be given once"},
+		{"given twice, once escaped", `{"acquire_timeout_s":1,"acquire_timeout_\u0073":1}`, lock, grantParams{}, "acquire_timeout_s must be given once"},
+		{"unknown field twice", `{"hunter2":1,"hunter2":1}`, lock, grantParams{}, ofL},
+		{"unknown field of a semaphore", `{"acquire_timeout_s":1,"limit":1,"x":null}`, semaphore, grantParams{}, ofS},
+		{"no limit", `{"acquire_timeout_s":1}`, semaphore, grantParams{}, limitText},
+		{"limit 0", `{"acquire_timeout_s":1,"limit":0}`, semaphore, grantParams{}, limitText},
+		{"limit negative", `{"acquire_timeout_s":1,"limit":-1}`, semaphore, grantParams{}, limitText},
+		{"limit too high", `{"acquire_timeout_s":1,"limit":65536}`, semaphore, grantParams{}, limitText},
+		{"limit far too high", `{"acquire_timeout_s":1,"limit":99999999999999999999}`, semaphore, grantParams{}, limitText},
+		{"limit in words", `{"acquire_timeout_s":1,"limit":"1"}`, semaphore, grantParams{}, limitText},
+		{"limit of null", `{"acquire_timeout_s":1,"limit":null}`, semaphore, grantParams{}, limitText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(c.body, granted(c.kind, subjects.Acquire))
+			got, err := granted(c.kind, subjects.Acquire, c.body)
 			checkText(t, err, c.wantErr)
 			if err == nil && got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
@@ -119,20 +112,20 @@ func TestEnqueue(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		kind       kvslots.Kind
-		want       GrantParams
+		want       grantParams
 		wantErr    string
 	}{
-		{"lock without a body", ``, lock, GrantParams{Limit: 1}, ""},
-		{"lock without fields", `{}`, lock, GrantParams{Limit: 1}, ""},
-		{"lock", `{"lease_ttl_s":5}`, lock, GrantParams{TTL: 5 * time.Second, Limit: 1}, ""},
-		{"semaphore", `{"limit":3}`, semaphore, GrantParams{Limit: 3}, ""},
-		{"semaphore without a body", ``, semaphore, GrantParams{}, malformed},
-		{"semaphore without fields", `{}`, semaphore, GrantParams{}, limitText},
-		{"timeout", `{"timeout_s":1}`, lock, GrantParams{}, onlyText + "lease_ttl_s, label"},
-		{"limit of a lock", `{"limit":1}`, lock, GrantParams{}, onlyText + "lease_ttl_s, label"},
+		{"lock without a body", ``, lock, grantParams{limit: 1}, ""},
+		{"lock without fields", `{}`, lock, grantParams{limit: 1}, ""},
+		{"lock", `{"lease_ttl_s":5}`, lock, grantParams{ttl: 5 * time.Second, limit: 1}, ""},
+		{"semaphore", `{"limit":3}`, semaphore, grantParams{limit: 3}, ""},
+		{"semaphore without a body", ``, semaphore, grantParams{}, malformed},
+		{"semaphore without fields", `{}`, semaphore, grantParams{}, limitText},
+		{"timeout", `{"timeout_s":1}`, lock, grantParams{}, onlyText + "lease_ttl_s, label"},
+		{"limit of a lock", `{"limit":1}`, lock, grantParams{}, onlyText + "lease_ttl_s, label"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(c.body, granted(c.kind, subjects.Enqueue))
+			got, err := granted(c.kind, subjects.Enqueue, c.body)
 			checkText(t, err, c.wantErr)
 			if err == nil && got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
@@ -154,7 +147,7 @@ func TestWait(t *testing.T) {
 		{"another's field", `{"acquire_timeout_s":1}`, 0, onlyText + "timeout_s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(c.body, params(grantReaders[kvslots.KindLock][subjects.Wait]))
+			got, err := parsed(c.body, grantBodies[kvslots.KindLock][subjects.Wait])
 			checkText(t, err, c.wantErr)
 			if got.Wait != c.want {
 				t.Errorf("got %v, want %v", got.Wait, c.want)
@@ -177,12 +170,12 @@ func TestReleaseAndRenew(t *testing.T) {
 		{"empty", `""`, tokenText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(`{"token":`+c.token+`}`, params(grantReaders[kvslots.KindLock][subjects.Release]))
+			got, err := parsed(`{"token":`+c.token+`}`, grantBodies[kvslots.KindLock][subjects.Release])
 			checkText(t, err, c.wantErr)
 			if err == nil && got.Token != testToken {
 				t.Errorf("token %q", got.Token)
 			}
-			_, err = parse(`{"lease_ttl_s":1,"token":`+c.token+`}`, params(grantReaders[kvslots.KindLock][subjects.Renew]))
+			_, err = parsed(`{"lease_ttl_s":1,"token":`+c.token+`}`, grantBodies[kvslots.KindLock][subjects.Renew])
 			checkText(t, err, c.wantErr)
 		})
 	}
@@ -199,14 +192,14 @@ func TestReleaseAndRenew(t *testing.T) {
 		{"unknown field", `{"token":"` + testToken + `","ttl":7}`, 0, onlyText + "token, lease_ttl_s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(c.body, params(grantReaders[kvslots.KindLock][subjects.Renew]))
+			got, err := parsed(c.body, grantBodies[kvslots.KindLock][subjects.Renew])
 			checkText(t, err, c.wantErr)
 			if err == nil && got.TTL != c.ttl {
 				t.Errorf("ttl %v, want %v", got.TTL, c.ttl)
 			}
 		})
 	}
-	_, err := parse(``, params(grantReaders[kvslots.KindLock][subjects.Release]))
+	_, err := parsed(``, grantBodies[kvslots.KindLock][subjects.Release])
 	checkText(t, err, malformed)
 }
 
@@ -214,7 +207,7 @@ func TestEmpty(t *testing.T) {
 	for body, want := range map[string]string{
 		``: "", `{}`: "", ` { } `: "", `{"idle_timeout_s":1}`: emptyText, `[]`: malformed, `null`: malformed,
 	} {
-		_, err := parse(body, func(f *Fields) (any, error) { return nil, PingSession.read(*f, nil) })
+		_, err := parsed(body, PingSession.body)
 		checkText(t, err, want)
 	}
 }
@@ -248,15 +241,8 @@ func TestSessionAndKey(t *testing.T) {
 		{"another field", `{"session":"s","key":"k","x":1}`, place{}, emptyText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse(c.body, func(f *Fields) (p place, err error) {
-				if p.session, err = f.Session(); err == nil {
-					p.key, err = f.Key()
-				}
-				if err == nil {
-					err = PingSession.read(*f, nil)
-				}
-				return p, err
-			})
+			p, err := parsed(c.body, PingSession.body, targetFields[aLock]...)
+			got := place{p.Session, p.Key}
 			checkText(t, err, c.wantErr)
 			if err == nil && got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)

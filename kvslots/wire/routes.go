@@ -20,7 +20,7 @@ type Route struct {
 	Subject, Method, Path string
 
 	about target
-	read  reader // nil if requests have no parameters in a body
+	body  *body // nil if requests have no parameters in a body
 	has   trait
 }
 
@@ -33,18 +33,19 @@ const (
 	leased                     // over HTTP LeaseHeader has the lease
 	mustKey                    // requests must have a RequestKeyHeader
 	changing                   // requests change something
+	whole                      // Position is kvslots.WholePool
 )
 
 // The routes of pools, sessions and functions. Statistics have no subject.
 var (
-	RegisterPool = Route{subjects.PoolRegister, http.MethodPut, "/l/{id}", aPool, laxly(countParam, nameParam), keyed}
+	RegisterPool = Route{subjects.PoolRegister, http.MethodPut, "/l/{id}", aPool, laxly(countField, nameField), keyed}
 	InspectPool  = Route{subjects.PoolInspect, http.MethodGet, "/l/{id}", aPool, nil, 0}
 	DeletePool   = Route{subjects.PoolDelete, http.MethodDelete, "/l/{id}", aPool, nil, 0}
-	Borrow       = Route{subjects.PoolBorrow, http.MethodPost, "/l/{id}/borrow", aPool, laxly(ttlParam, waitParam, labelParam, uncountedParam), keyed}
-	Return       = Route{subjects.PoolReturn, http.MethodPost, "/l/{id}/return", aPool, laxly(leaseParam), 0}
-	RenewLease   = Route{subjects.PoolRenew, http.MethodPost, "/l/{id}/renew", aPool, laxly(leaseParam, ttlParam), 0}
+	Borrow       = Route{subjects.PoolBorrow, http.MethodPost, "/l/{id}/borrow", aPool, laxly(ttlField, waitField, labelField, uncountedField), keyed}
+	Return       = Route{subjects.PoolReturn, http.MethodPost, "/l/{id}/return", aPool, laxly(leaseField), 0}
+	RenewLease   = Route{subjects.PoolRenew, http.MethodPost, "/l/{id}/renew", aPool, laxly(leaseField, ttlField), 0}
 
-	CreateSession = Route{subjects.SessionCreate, http.MethodPost, "/v1/sessions", nothing, strictly(labelParam, idleParam), 0}
+	CreateSession = Route{subjects.SessionCreate, http.MethodPost, "/v1/sessions", nothing, strictly(labelField, idleField), 0}
 	PingSession   = Route{subjects.SessionPing, http.MethodPost, "/v1/sessions/{id}/ping", aSession, strictly(), 0}
 	EndSession    = Route{subjects.SessionDelete, http.MethodDelete, "/v1/sessions/{id}", aSession, strictly(), 0}
 	ReadStats     = Route{"", http.MethodGet, "/v1/stats", aPage, nil, 0}
@@ -52,10 +53,22 @@ var (
 	CallFunction = Route{subjects.RPC, http.MethodPost, "/rpc", aFunction, nil, keyed}
 )
 
+// grantBodies are those of the operations on locks and semaphores, by kind and by the operation, which package subjects names.
+var grantBodies = [...]map[string]*body{
+	kvslots.KindLock: {
+		subjects.Acquire: strictly(acquireField, leaseTTLField, labelField, uncountedField), subjects.Enqueue: strictly(leaseTTLField, labelField),
+		subjects.Wait: strictly(timeoutField), subjects.Release: strictly(tokenField), subjects.Renew: strictly(tokenField, leaseTTLField),
+	},
+	kvslots.KindSemaphore: {
+		subjects.Acquire: strictly(acquireField, limitField, leaseTTLField, labelField, uncountedField), subjects.Enqueue: strictly(limitField, leaseTTLField, labelField),
+		subjects.Wait: strictly(timeoutField), subjects.Release: strictly(tokenField), subjects.Renew: strictly(tokenField, leaseTTLField),
+	},
+}
+
 // ResourceRoute returns the route of an operation on locks or on semaphores, which package
 // subjects names.
 func ResourceRoute(kind kvslots.Kind, operation string) Route {
-	r := Route{Method: http.MethodPost, about: aSemaphore, read: grantReaders[kind][operation]}
+	r := Route{Method: http.MethodPost, about: aSemaphore, body: grantBodies[kind][operation]}
 	noun := subjects.Semaphore
 	if kind == kvslots.KindLock {
 		noun, r.about = subjects.Lock, aLock

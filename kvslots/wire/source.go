@@ -70,6 +70,12 @@ const (
 	aBorrow  // from a pool
 )
 
+// targetFields say over NATS what a request is about.
+var targetFields = [...][]*field{
+	aPool: {idField}, aSession: {sessionField}, aLock: {sessionField, keyField}, aSemaphore: {sessionField, keyField},
+	aRef: {refField}, anyLease: {itsSessionField, itsField}, aBorrow: {itsField},
+}
+
 // Read reads the parameters of a request. The errors are a *kvslots.RangeError, and those of
 // ReadBody.
 func (r *Route) Read(from *Source, p *Params) (err error) {
@@ -93,11 +99,18 @@ func (r *Route) Read(from *Source, p *Params) (err error) {
 	if from.HTTP && r.has&leased != 0 {
 		return r.readLeased(from, p)
 	}
-	var body Fields
-	if r.read != nil || !from.HTTP {
-		if body, err = r.parse(from); err != nil {
-			return err
-		}
+	var in input
+	if r.body != nil {
+		in.body = *r.body
+	}
+	if !from.HTTP {
+		in.target = targetFields[r.about]
+	}
+	if from.Position != "" {
+		_ = in.add([]byte(positionField.name), []byte(from.Position))
+	}
+	if err = r.parse(from, &in); err != nil {
+		return err
 	}
 	if r.has&(queried|changing) != 0 {
 		p.Operator = new(OperatorParams)
@@ -106,17 +119,17 @@ func (r *Route) Read(from *Source, p *Params) (err error) {
 		}
 	}
 	if from.HTTP {
-		err = r.locate(from, p, &body)
-	} else {
-		err = r.locateInBody(body, p)
+		if err = r.locate(from, p); err != nil {
+			return err
+		}
 	}
-	if err != nil || r.read == nil {
+	if err = in.decode(p); err != nil || p.Operator == nil {
 		return err
 	}
-	if err = r.read(body, p); err == nil && !from.HTTP && p.Operator != nil {
-		p.Operator.limit()
+	if p.Operator.limit(from.HTTP); r.has&whole != 0 {
+		p.Operator.Position = kvslots.WholePool
 	}
-	return err
+	return nil
 }
 
 // readLeased reads a request over HTTP whose header has the lease: its id, or with a session the token of a grant.
@@ -128,11 +141,11 @@ func (r *Route) readLeased(from *Source, p *Params) (err error) {
 		}
 		return err
 	}
-	if p.Token = lease; !IsToken(lease) {
-		return tokenWrong("header " + LeaseHeader)
+	p.Token, p.Key = lease, from.Param
+	if err = checkToken("header "+LeaseHeader, lease); err == nil {
+		err = CheckKey(p.Key)
 	}
-	p.Key = from.Param
-	return CheckKey(p.Key)
+	return err
 }
 
 // pool returns the id in the path of a request over HTTP, or in PoolHeader.
@@ -177,20 +190,23 @@ func (s *Source) envelope() (*Envelope, error) {
 	return e, err
 }
 
-func (r *Route) parse(from *Source) (Fields, error) {
-	if from.HTTP && r.has&queried != 0 {
-		return fieldsOfQuery(from.Query)
+func (r *Route) parse(from *Source, in *input) error {
+	switch {
+	case from.HTTP && r.body == nil:
+		return nil
+	case from.HTTP && r.has&queried != 0:
+		return in.parseQuery(from.Query)
 	}
 	body, err := from.ReadBody()
 	if err != nil {
-		return Fields{}, err
+		return err
 	}
-	return Parse(body)
+	return in.parse(body)
 }
 
 // locate sets what a request over HTTP is about. The session of a lock or a semaphore is in
 // a header.
-func (r *Route) locate(from *Source, p *Params, body *Fields) (err error) {
+func (r *Route) locate(from *Source, p *Params) error {
 	switch r.about {
 	case aSession:
 		p.Session = from.Param
@@ -198,16 +214,13 @@ func (r *Route) locate(from *Source, p *Params, body *Fields) (err error) {
 		query, _ := url.ParseQuery(from.Query)
 		p.PoolsAfter = query.Get(PoolsAfter)
 	case aRef:
-		if err = from.locate(p.Operator); err == nil && from.Position != "" {
-			err = body.place(from.Position)
-		}
-		return err
+		return from.locate(p.Operator)
 	case aLock, aSemaphore:
-		session, ok := one(from.Header.Values(SessionHeader))
-		if !ok {
-			return sessionMissing("header " + SessionHeader)
+		p.Session, _ = one(from.Header.Values(SessionHeader))
+		p.Key = from.Param
+		if err := checkSession("header "+SessionHeader, p.Session); err != nil {
+			return err
 		}
-		p.Session, p.Key = session, from.Param
 		return CheckKey(p.Key)
 	}
 	return nil
@@ -221,46 +234,6 @@ func (s *Source) locate(o *OperatorParams) error {
 	id, err := s.pool()
 	o.Pool = kvslots.ByID(id)
 	return err
-}
-
-func (r *Route) locateInBody(body Fields, p *Params) (err error) {
-	switch r.about {
-	case aPool:
-		p.Pool, err = body.Pool()
-	case aSession:
-		p.Session, err = body.Session()
-	case aLock, aSemaphore:
-		if p.Session, err = body.Session(); err == nil {
-			p.Key, err = body.Key()
-		}
-	case aRef:
-		var ref string
-		if ref, err = body.take("ref"); err == nil {
-			err = p.Operator.locate(ref)
-		}
-	case anyLease, aBorrow:
-		err = body.lent(p)
-	}
-	return err
-}
-
-// lent reads and removes the field "ref", and "session" if there is one: then a lock or a semaphore is meant.
-func (f Fields) lent(p *Params) (err error) {
-	if f.object["session"] != nil {
-		if p.Session, err = f.Session(); err != nil {
-			return err
-		}
-	}
-	ref, err := f.take("ref")
-	switch {
-	case err != nil:
-		return err
-	case p.Session == "":
-		p.Pool, err = ParseID("ref", ref)
-		return err
-	}
-	p.Key = ref
-	return CheckKey(ref)
 }
 
 // StatusOf returns the Status of an error in the API of the route: see StatusOf and CodeOf.

@@ -109,7 +109,7 @@ func (n *overNATS) publish(m *nats.Msg) {
 
 func (n *overNATS) Ask(ctx context.Context, r transport.Request, read func(transport.Answer) error) error {
 	m, name := message(r), ""
-	if r.Operation != nil && n.token != "" {
+	if r.Operator != nil && n.token != "" {
 		m.Header.Set(wire.AuthorizationHeader, "Bearer "+n.token)
 	}
 	if r.Undo != nil {
@@ -156,17 +156,12 @@ func (n *overNATS) see(reply *nats.Msg) error {
 }
 
 func message(r transport.Request) *nats.Msg {
-	m := &nats.Msg{Subject: r.Subject}
-	if r.Operation == nil {
-		m.Data = r.Body.Encode()
-	} else {
-		m.Data = r.Operation.Data
-	}
-	if r.Operation != nil || r.Key != "" || r.Undo != nil {
+	m := &nats.Msg{Subject: r.Subject, Data: r.Message(&r.Params)}
+	if r.Operator != nil || r.RequestKey != "" || r.Undo != nil {
 		m.Header = nats.Header{}
 	}
-	if r.Key != "" {
-		m.Header.Set(wire.RequestKeyHeader, r.Key)
+	if r.RequestKey != "" {
+		m.Header.Set(wire.RequestKeyHeader, r.RequestKey)
 	}
 	return m
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/kvslots/kvslots/kvslots/wire"
 )
@@ -34,27 +33,16 @@ type Transport interface {
 
 type Request struct {
 	wire.Route
-	Body wire.Request  // with the ids and the key, which HTTP has in the path
-	Wait time.Duration // how long the gateway may wait before it answers
-	Key  string        // the request key; "" for none
+	wire.Params
 
 	// Unknown collects the ids of requests with an unknown outcome, which the caller
 	// cancels: the next request with the same key may take over what was granted. With
 	// nil, Ask cancels them itself.
 	Unknown *[]string
 
-	// Operation replaces the body in a request of an operator; nil for others.
-	Operation *Operation
-
 	// Undo returns the request that gives back what was granted. It is called after the
 	// answer was read. It is nil if the request grants nothing.
 	Undo func() Request
-}
-
-type Operation struct {
-	Target string // path and query, over HTTP
-	Body   []byte // over HTTP; nil if it is empty
-	Data   []byte // the body over NATS
 }
 
 type Answer struct {

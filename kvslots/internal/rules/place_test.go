@@ -68,3 +68,23 @@ func TestGarbageTicketIsDueInTime(t *testing.T) {
 		t.Errorf("due %+v", due)
 	}
 }
+
+// Of the absent places of an origin in a pool, the oldest one gives way.
+func TestDropPlaceDropsTheOldest(t *testing.T) {
+	s, v := newStream(), newView()
+	feed(s, v, config(poolID(1), 1, 1))
+	feed(s, v, session(sessionID(1), entry.SessionPeer, time.Hour))
+	for n := range 3 {
+		e := kept(1)
+		e.Key.N, e.Ticket.Request, e.Ticket.Waiter, e.Ticket.Away = n+1, requestID(3-n), originID(1), true
+		feed(s, v, e)
+		s.now += time.Second
+	}
+	oldest := ticketKey(poolID(1), sessionID(1), 1)
+	if !v.DropPlace(v.Pool(poolID(1)), originID(1), s.instant()) {
+		t.Fatal("no place is dropped")
+	}
+	if due := v.Due(time.Minute, 9, s.instant()); len(due) != 1 || due[0].Key != oldest || !due[0].Garbage {
+		t.Errorf("due %+v, want %v", due, oldest)
+	}
+}

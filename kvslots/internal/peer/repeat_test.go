@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvslots/kvslots/kvslots/internal/entry"
 	"github.com/kvslots/kvslots/kvslots/internal/peer"
+	"github.com/kvslots/kvslots/kvslots/internal/rules"
 	"github.com/kvslots/kvslots/kvslots/reads"
 )
 
@@ -357,5 +358,30 @@ func TestEnqueueWithKey(t *testing.T) {
 	e.Lease, e.Nonce = h.hash(), h.hash()
 	if again := h.must(e).Grant; again.Fence != g.Fence || again.Nonce != g.Nonce {
 		t.Errorf("granted %+v, then %+v", g, again)
+	}
+}
+
+// The wait of a repeat ends while the slot that another peer has claimed for its key is in doubt. It is granted that
+// slot, and not refused because the pool was full before.
+func TestRepeatIsNotRefusedBesideItsSlot(t *testing.T) {
+	h, key := newKeyed(t)
+	holder := h.borrow(key.Pool, 0)
+	h.must(holder)
+	key.Wait = 10 * time.Second
+	call := h.begin(h.repeat(key))
+	h.pass(9900 * time.Millisecond)
+	slot := rules.SlotKey(key.Pool, 0)
+	freed := entry.NewPurge(slot, h.stands[slot], rules.MarkerTTL)
+	purged := h.store(&freed)
+	value := entry.SlotValue{
+		Lease: h.hash(), Claimer: h.hash(), Generation: h.generation(key.Pool), TTL: entry.Span(key.TTL), Asked: entry.Span(key.TTL), Request: key.Request,
+	}
+	claim := entry.NewMessage(slot, value, purged.Revision, key.TTL+rules.Guard)
+	claimed := h.store(&claim)
+	h.feed(purged)
+	h.fed(claimed)
+	h.pass(3 * time.Second)
+	if g := h.granted(call).Grant; g.Lease != value.Lease {
+		t.Errorf("granted lease %v, want %v", g.Lease, value.Lease)
 	}
 }

@@ -118,14 +118,11 @@ func (l *Lease) unkeep() {
 
 // Return ends the lease early. It ignores the end of ctx: see ReturnTimeout. It
 // returns false when the lease had ended already. The errors are those of
-// Store.Return.
+// Store.Return. After each of them its holder does not hold it: Done is closed.
 func (l *Lease) Return(ctx context.Context) (bool, error) {
 	l.unkeep()
-	ok, err := l.lender.Return(ctx, l.pool, l.id)
-	if err == nil {
-		l.end(errReturned)
-	}
-	return ok, err
+	defer l.end(errReturned)
+	return l.lender.Return(ctx, l.pool, l.id)
 }
 
 // ReturnTimeout is the timeout of the calls that give up what the caller holds: Return,

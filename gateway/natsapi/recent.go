@@ -22,6 +22,11 @@ const (
 	// time. maxGranted is the maximum in that time.
 	grantedAge = 5 * time.Second
 	maxGranted = 4096
+
+	// earlyAge is that of a cancellation that has overtaken its request, which has reached this process then. maxEarly is the
+	// maximum in that time.
+	earlyAge = time.Second
+	maxEarly = 1 << 14
 )
 
 func newRecent[V any](age time.Duration, most int) recent[V] {

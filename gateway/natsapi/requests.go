@@ -14,14 +14,16 @@ import (
 
 // requests are the open requests that a client has named in order to cancel them.
 //
-// A client may send a cancellation before the grant has reached it, so requests remembers grants for a while. It forgets a
-// cancellation of a request that it does not know.
+// A client may send a cancellation before the grant has reached it, so requests remembers grants for a while. A
+// cancellation may also overtake its request, since the two have different subjects, so it remembers those of requests that
+// it does not know, too: otherwise a client that gives up at once leaves a slot taken for its ttl.
 type requests struct {
 	now func() time.Time
 
 	mu      sync.Mutex
 	named   map[string][]*openRequest
 	granted recent[*ops.Call]
+	early   recent[struct{}]
 }
 
 type openRequest struct {
@@ -32,7 +34,10 @@ type openRequest struct {
 }
 
 func newRequests(now func() time.Time) *requests {
-	return &requests{now: now, named: map[string][]*openRequest{}, granted: newRecent[*ops.Call](grantedAge, maxGranted)}
+	return &requests{
+		now: now, named: map[string][]*openRequest{},
+		granted: newRecent[*ops.Call](grantedAge, maxGranted), early: newRecent[struct{}](earlyAge, maxEarly),
+	}
 }
 
 // begin opens a request, which end closes. The context ends when it is cancelled.
@@ -44,8 +49,16 @@ func (r *requests) begin(ctx context.Context, name string) (context.Context, *op
 	ctx, w.cancel = context.WithCancelCause(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if _, cancelled := r.early.get(name, r.now()); cancelled {
+		w.stop()
+	}
 	r.named[name] = append(r.named[name], w)
 	return ctx, w
+}
+
+func (w *openRequest) stop() {
+	w.cancelled = true // the store may still grant a lease: see grant
+	w.cancel(ops.ErrWithdrawn)
 }
 
 func (w *openRequest) end() {
@@ -89,9 +102,12 @@ func (r *requests) cancel(name string) *ops.Call {
 		r.granted.remove(name)
 		return grant
 	}
-	for _, w := range r.named[name] {
-		w.cancelled = true // the store may still grant a lease: see grant
-		w.cancel(ops.ErrWithdrawn)
+	open := r.named[name]
+	for _, w := range open {
+		w.stop()
+	}
+	if len(open) == 0 {
+		r.early.put(name, struct{}{}, r.now())
 	}
 	return nil
 }

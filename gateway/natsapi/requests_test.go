@@ -16,8 +16,14 @@ func TestNamesAreForgotten(t *testing.T) {
 
 	r.cancel("early")
 	ctx, w := r.begin(context.Background(), "early")
+	if ctx.Err() == nil || w.grant(lease) {
+		t.Error("the cancellation of a request that had not come is forgotten")
+	}
+	w.end()
+	now = now.Add(2 * earlyAge)
+	ctx, w = r.begin(context.Background(), "early")
 	if ctx.Err() != nil || !w.grant(lease) {
-		t.Error("the cancellation of an unknown request is remembered")
+		t.Error("a cancellation is remembered for longer than it should be")
 	}
 	w.end()
 	now = now.Add(2 * grantedAge)

@@ -26,7 +26,7 @@ type authenticator struct {
 
 // keys are the nkeys of the connections within the process. They are generated in
 // each process and never leave it.
-type keys struct{ bucket, service nkey }
+type keys struct{ bucket, service, system nkey }
 
 type nkey struct {
 	nkeys.KeyPair
@@ -35,7 +35,7 @@ type nkey struct {
 
 func newKeys() (*keys, error) {
 	k := &keys{}
-	for _, key := range []*nkey{&k.bucket, &k.service} {
+	for _, key := range []*nkey{&k.bucket, &k.service, &k.system} {
 		var err error
 		if *key, err = nkeyOf(nkeys.CreateUser()); err != nil {
 			return nil, err
@@ -100,6 +100,8 @@ func (a *authenticator) user(client server.ClientAuthentication) *server.User {
 	switch {
 	case key == a.bucket.public:
 		return &server.User{Account: a.buckets}
+	case key == a.system.public:
+		return &server.User{Account: a.srv.nats().SystemAccount()}
 	case key == a.service.public:
 		return &server.User{Account: a.clients}
 	case key != "" && slices.Contains(a.cfg.Nkeys, key):

@@ -42,6 +42,10 @@ type Config struct {
 	// Sync is SyncAlways when empty.
 	Sync Sync
 
+	// Cluster, if it is set, makes the server a node of a cluster. Its writes are flushed before they are acknowledged, on
+	// most nodes: Sync may be SyncAlways or SyncGroup, which are the same then.
+	Cluster *Cluster
+
 	// MaxStore is how many bytes the entries of the streams may take before Server.Room
 	// returns an error; the server itself accepts more. 0 means that the disk is the only
 	// limit.
@@ -107,6 +111,11 @@ func (c Config) Validate() error {
 	case "", SyncAlways, SyncGroup, SyncInterval:
 	default:
 		return fmt.Errorf("sync must be %q, %q or %q", SyncAlways, SyncGroup, SyncInterval)
+	}
+	if c.Cluster != nil {
+		if err := c.Cluster.Validate(c.Sync); err != nil {
+			return err
+		}
 	}
 	host, _, err := c.listen()
 	if err != nil {

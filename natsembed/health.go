@@ -80,7 +80,7 @@ func (s *Server) broken() error { return cmp.Or(s.writeErr(), disabled(s.nats())
 // disabled returns an error if nats-server has disabled JetStream, as it does when it lacks
 // the permission to write a file. It blocks while nats-server does not respond.
 func disabled(nats *server.Server) error {
-	health := nats.Healthz(&server.HealthzOptions{Account: bucketAccount, Details: true})
+	health := nats.Healthz(&server.HealthzOptions{JSEnabledOnly: true, Details: true})
 	for _, e := range health.Errors {
 		if e.Type == server.HealthzErrorJetStream {
 			return fmt.Errorf("%w: %s", errDisabled, e.Error)

@@ -16,5 +16,6 @@ func TestMain(m *testing.M) {
 		}
 		runVictim(dir)
 	}
-	goleak.VerifyTestMain(logtest.NoSecrets(m))
+	// Of a node without a listener for clients: see startRoutes.
+	goleak.VerifyTestMain(logtest.NoSecrets(m), goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server.(*Server).StartRouting"))
 }

@@ -47,7 +47,7 @@ func (c Config) options(dir string, auth *authenticator) (*server.Options, error
 
 		JetStream:  true,
 		StoreDir:   dir,
-		SyncAlways: c.Sync == SyncAlways,
+		SyncAlways: c.Sync == SyncAlways || c.Cluster != nil,
 
 		JetStreamMaxStore: unlimited,
 

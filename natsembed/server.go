@@ -36,8 +36,10 @@ type Server struct {
 	keys    *keys
 	now     atomic.Pointer[running]
 	lack    atomic.Pointer[error] // see Room
+	nodes   atomic.Pointer[error] // see Majority
 	clients *listener.Guard
 	flusher *flush.Flusher // nil unless Sync is SyncGroup
+	routes  *routes        // nil unless Config.Cluster is set
 
 	mu      sync.Mutex
 	failure error
@@ -69,7 +71,9 @@ func start(ctx context.Context, cfg Config, sync flush.Syncer) (*Server, error) 
 	if err := errors.Join(cfg.Validate(), ctx.Err()); err != nil {
 		return nil, err
 	}
-	cfg.Sync = cmp.Or(cfg.Sync, SyncAlways)
+	if cfg.Sync = cmp.Or(cfg.Sync, SyncAlways); cfg.Cluster != nil {
+		cfg.Sync = SyncAlways // nats-server flushes the raft log, in groups
+	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	keys, err := newKeys()
 	if err != nil {
@@ -79,10 +83,17 @@ func start(ctx context.Context, cfg Config, sync flush.Syncer) (*Server, error) 
 	if err != nil {
 		return nil, err
 	}
+	node, err := dir.checkMode(cfg.Cluster)
+	if err != nil {
+		return nil, errors.Join(err, dir.close())
+	}
 	srv := &Server{cfg: cfg, dir: dir, keys: keys, failed: make(chan struct{}), stopping: make(chan struct{})}
 	srv.clients = listener.New(listener.Config{
 		Limits: cfg.limits(), Account: clientAccount, Server: srv.nats, ClientsReply: cfg.functionsAreOpen(), Logger: cfg.Logger,
 	}, srv.stopping)
+	if cfg.Cluster != nil {
+		srv.routes = newRoutes(cfg.Cluster, node.Run, srv.connected)
+	}
 	if err := srv.open(ctx); err != nil {
 		return nil, errors.Join(err, dir.close())
 	}
@@ -92,6 +103,9 @@ func start(ctx context.Context, cfg Config, sync flush.Syncer) (*Server, error) 
 // open prepares the directory and starts everything. After an error nothing runs.
 func (s *Server) open(ctx context.Context) error {
 	if err := s.dir.Recover(); err != nil {
+		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
+	}
+	if err := s.mendCopy(); err != nil {
 		return fmt.Errorf("data directory %s: %w", s.dir.path, err)
 	}
 	if err := s.launchFirst(ctx); err != nil {
@@ -112,6 +126,9 @@ func (s *Server) open(ctx context.Context) error {
 	})
 	if s.cfg.Addr != "" {
 		s.tasks.Go(s.clients.Watch)
+	}
+	if s.routes != nil {
+		return s.serveNode()
 	}
 	return nil
 }
@@ -165,6 +182,7 @@ func (s *Server) launch(ctx context.Context) error {
 	}
 	s.now.Store(r)
 	r.nats.Start()
+	s.startRoutes(r.nats)
 	if err := s.ready(ctx); err != nil {
 		s.shutDown()
 		return err
@@ -178,6 +196,9 @@ func (s *Server) launch(ctx context.Context) error {
 func (s *Server) prepare() (*running, error) {
 	auth := &authenticator{cfg: s.cfg, srv: s, keys: s.keys}
 	options, err := s.cfg.options(s.dir.path, auth)
+	if err == nil && s.routes != nil {
+		err = s.routes.apply(options)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -203,6 +224,9 @@ func (s *Server) ready(ctx context.Context) error {
 	}
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if s.routes != nil {
+		return nil // the other nodes have what this one lacks
 	}
 	return s.checkRecovery(ctx)
 }
@@ -318,6 +342,9 @@ func (s *Server) Close() error {
 }
 
 func (s *Server) close() error {
+	if s.routes != nil && s.Err() == nil {
+		s.handOver()
+	}
 	close(s.stopping)
 	stopped := make(chan struct{})
 	go func() {

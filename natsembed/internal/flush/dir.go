@@ -49,6 +49,9 @@ func (d *Dir) eachStream(do func(dir string) error) error {
 // Flush flushes everything that nats-server has written.
 func (d *Dir) Flush() error { return errors.Join(d.sync.tree(d.store), d.sync.up(d.path)) }
 
+// Write replaces a file of the directory, and flushes it.
+func (d *Dir) Write(path string, data []byte) error { return d.sync.write(path, data) }
+
 // Groupable returns an error unless writes can be flushed in groups, as far as the file system
 // and the configuration of the existing streams are concerned.
 func (d *Dir) Groupable() error {

@@ -48,6 +48,10 @@ var (
 	// ErrUnavailable in it.
 	ErrFull = fmt.Errorf("%w: no room for new entries", ErrUnavailable)
 
+	// ErrNoMajority is returned by the methods that add entries while most nodes of the cluster are missing: see
+	// Config.Room. Nothing was written. errors.Is also finds ErrUnavailable in it.
+	ErrNoMajority = fmt.Errorf("%w: no majority of the nodes", ErrUnavailable)
+
 	// ErrClosed is returned by every method after Close has begun.
 	ErrClosed = peer.ErrClosed
 
@@ -136,6 +140,9 @@ func (e *RangeError) Error() string { return fmt.Sprintf("%s must be %s", e.Fiel
 
 // full returns the error for what Config.Room says.
 func full(why error) error {
+	if errors.Is(why, ErrNoMajority) {
+		return why
+	}
 	if errno, ok := errors.AsType[syscall.Errno](why); ok && errno != syscall.ENOSPC && errno != syscall.EDQUOT {
 		return unavailable(why)
 	}

@@ -14,6 +14,9 @@ import (
 // Bucket is the name of the KV bucket; its stream is "KV_" + Bucket.
 const Bucket = bucket.Name
 
+// Format is the number of what entries contain and mean. Stores of one bucket have the same.
+const Format = bucket.Format
+
 // Open connects a peer to the bucket, which it creates if it does not exist. It
 // blocks until the peer's view is complete, or ctx ends. The caller must close
 // the connection only after the Store.

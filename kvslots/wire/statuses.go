@@ -139,6 +139,7 @@ var table = []row{
 	{err: kvslots.ErrMaxLocksPerOrigin, Status: Status{Code: http.StatusTooManyRequests, Name: "max_locks_per_ip", RetryAfter: 1}, v1Text: "the client holds or waits for the maximum number of keys"},
 	{err: kvslots.ErrMaxTombstones, Status: Status{Code: http.StatusTooManyRequests, Name: "max_tombstones", Text: "the address has left too many pools, names and sessions in the last minutes", RetryAfter: 30}},
 	{err: kvslots.ErrFull, Status: Status{Code: http.StatusInsufficientStorage, Name: "store_full", Text: "the store has no room for new entries"}}, // precedes ErrUnavailable, which it wraps
+	{err: kvslots.ErrNoMajority, Status: Status{Code: http.StatusServiceUnavailable, Name: "unavailable", RetryAfter: 1}},                           // as does this
 	{err: kvslots.ErrUnavailable, Status: storeUnanswered},
 	{err: context.DeadlineExceeded, Status: storeUnanswered},
 	{err: context.Canceled, Status: Status{Code: StatusClientGone, Name: "client_canceled", Text: "the client went away"}, v1Code: http.StatusRequestTimeout},
@@ -172,6 +173,9 @@ func find(err error) row {
 	for _, r := range table {
 		if errors.Is(err, r.err) {
 			r.Text = cmp.Or(r.Text, r.err.Error())
+			if r.err == kvslots.ErrNoMajority {
+				r.Text = err.Error() // which nodes are missing
+			}
 			return r
 		}
 	}

@@ -13,6 +13,9 @@ import (
 // is written when the stream is created, and never changed: see entry.Format.
 const FormatKey = "kvslots-format"
 
+// Format is the number of what entries contain and mean.
+const Format = entry.Format
+
 // IsComplete reports whether a bucket has what it was created with: a restore writes the format and the id when it has
 // written all else.
 func IsComplete(c jetstream.StreamConfig) bool {

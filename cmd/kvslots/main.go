@@ -112,7 +112,7 @@ func rootCommand(env settings.Environment) *cobra.Command {
 	}{
 		{"Use", []*cobra.Command{
 			lockCommand(env), semCommand(env), runCommand(env), borrowCommand(env), renewCommand(env), returnCommand(env),
-			registerCommand(env), deleteCommand(env), cosmoCommand(env),
+			registerCommand(env), deleteCommand(env), cosmoCommand(env), clusterCommand(env),
 		}},
 		{"Look", []*cobra.Command{
 			lsCommand(env), topCommand(env), holdersCommand(env), lineCommand(env), inspectCommand(env), watchCommand(env),

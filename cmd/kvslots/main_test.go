@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		main()
 	}
-	goleak.VerifyTestMain(logtest.NoSecrets(m))
+	goleak.VerifyTestMain(logtest.NoSecrets(m), goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server.(*Server).StartRouting")) // of nodes: see package natsembed
 }
 
 // newProcess returns the command of kvslots in a process of its own, for startProcess.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
 	"github.com/kvslots/kvslots/gateway/metrics"
+	"github.com/kvslots/kvslots/kvslots/natsstore"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -35,7 +36,7 @@ type backend struct {
 // openBackend opens the backend. While an external NATS does not answer, it waits for it.
 func (s *server) openBackend(ctx context.Context) (b *backend, err error) {
 	if s.settings.NATS.URL == "" {
-		return embedNATS(ctx, s.settings, s.log)
+		return embedNATS(ctx, s.settings, s.version, s.log)
 	}
 	err = s.awaitNATS(ctx, func() (err error) {
 		b, err = dialNATS(&s.settings.NATS, s.log)
@@ -44,7 +45,7 @@ func (s *server) openBackend(ctx context.Context) (b *backend, err error) {
 	return b, err
 }
 
-func embedNATS(ctx context.Context, s *settings.Serve, log *slog.Logger) (*backend, error) {
+func embedNATS(ctx context.Context, s *settings.Serve, version string, log *slog.Logger) (*backend, error) {
 	cfg := s.Embedded()
 	if cfg.Sync == natsembed.SyncInterval {
 		log.Warn("sync interval: a power cut may take the leases and returns of the last second; sync always keeps them")
@@ -52,6 +53,9 @@ func embedNATS(ctx context.Context, s *settings.Serve, log *slog.Logger) (*backe
 	flushes := metrics.NewFlushes()
 	cfg.Flushed = flushes.Flushed
 	cfg.Logger = log.With("component", "nats-server")
+	if cfg.Cluster != nil {
+		cfg.Cluster.Format, cfg.Cluster.Version = natsstore.Format, version
+	}
 	server, err := natsembed.Start(ctx, cfg)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kvslots/kvslots/cmd/kvslots/internal/settings"
@@ -59,6 +60,7 @@ type server struct {
 	manager  *serviceManager
 	lending  *gateway.Lending // shared by the dialects and the NATS service, as are turns
 	turns    *gateway.Turns
+	lacks    atomic.Pointer[error] // why there is no store yet
 
 	ln, tcpLn net.Listener // tcpLn is that of --tcp-addr; nil without
 	gw        *gateway.Gateway
@@ -111,6 +113,9 @@ func (s *server) run(stop, hurry context.Context) (err error) {
 // lend opens the store on the backend, and serves its pools until stop ends.
 func (s *server) lend(stop, hurry context.Context) (err error) {
 	defer func() { err = errors.Join(err, s.end(over())) }()
+	if err := s.awaitNodes(stop); err != nil {
+		return err
+	}
 	if err := s.openStore(stop); err != nil {
 		return err
 	}

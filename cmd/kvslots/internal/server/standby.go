@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -12,10 +13,17 @@ import (
 // startRetry is the pause between attempts to reach an external NATS server.
 const startRetry = 250 * time.Millisecond
 
-// standby is the store of the gateway while NATS does not answer.
-type standby struct{}
+// standby is the store of the gateway while NATS does not answer, or too few nodes of a cluster run.
+type standby struct{ why *atomic.Pointer[error] }
 
-func (standby) Ready() error { return errors.New("NATS does not answer yet") }
+var errNoNATS = errors.New("NATS does not answer yet")
+
+func (s standby) Ready() error {
+	if why := s.why.Load(); why != nil {
+		return *why
+	}
+	return errNoNATS
+}
 
 func (standby) ID() string { return "" }
 
@@ -29,8 +37,7 @@ func (s *server) awaitNATS(ctx context.Context, dial func() error) error {
 		}
 		if !s.serving {
 			s.log.Warn("waiting for NATS", "http", s.ln.Addr().String(), "error", err)
-			s.manager.notify("STATUS=waiting for NATS")
-			s.startHTTP()
+			s.standBy("waiting for NATS")
 		}
 		select {
 		case <-ctx.Done():
@@ -38,6 +45,12 @@ func (s *server) awaitNATS(ctx context.Context, dial func() error) error {
 		case <-time.After(startRetry):
 		}
 	}
+}
+
+// standBy serves HTTP without a store.
+func (s *server) standBy(status string) {
+	s.manager.notify("STATUS=" + status)
+	s.startHTTP()
 }
 
 // natsAbsent reports whether no NATS server has answered. A server that refuses the connection of a

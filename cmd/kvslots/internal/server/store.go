@@ -32,7 +32,15 @@ func (s *server) openStore(ctx context.Context) (err error) {
 
 func (s *server) storeConfig() kvslots.Config {
 	cfg := s.settings.Store()
-	if server := s.nats.server; server != nil {
+	server := s.nats.server
+	if server != nil && s.settings.Cluster.Given() {
+		cfg.Room = func() error { // without Embedded: other nodes reach the bucket, and it flushes before it acknowledges
+			if lack := server.Majority(); lack != nil {
+				return fmt.Errorf("%w: %w", kvslots.ErrNoMajority, lack)
+			}
+			return server.Room()
+		}
+	} else if server != nil {
 		cfg.Embedded = server // clients of its listener cannot reach the bucket
 		if fit := int(s.settings.Embedded().MaxStore / (4 * tombstoneSize)); fit > 0 && cfg.MaxTombstones > 0 {
 			cfg.MaxTombstones = min(cfg.MaxTombstones, fit)

@@ -16,7 +16,7 @@ import (
 
 func (s *server) httpConfig() gateway.Config {
 	c := s.settings.HTTP()
-	c.Store, c.Dialects = standby{}, []gateway.Dialect{gateway.Unavailable{}}
+	c.Store, c.Dialects = standby{&s.lacks}, []gateway.Dialect{gateway.Unavailable{}}
 	c.Lending, c.DrainWait = s.lending, s.settings.DrainWait
 	c.Version = s.version
 	c.Collectors = accessMetrics(s.settings)

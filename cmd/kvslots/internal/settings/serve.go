@@ -25,6 +25,7 @@ type Serve struct {
 	LogLevel, LogFormat          string
 	NATS                         NATS // to --nats-url; some fields also apply to --nats-addr
 	PublishEvents                bool
+	Cluster                      Cluster
 	Waits                        gateway.Limits
 	MaxWait                      time.Duration
 	Sessions                     gateway.SessionTimes
@@ -107,6 +108,9 @@ func NewServe(flagSet *pflag.FlagSet) *Serve {
 	flags.row(dataDirFlag, plain(&s.embedded.DataDir, defaultDataDir), "directory of the embedded NATS server's storage", embedded)
 	flags.row("max-store", size(&s.embedded.MaxStore), "bytes that the entries of the embedded NATS server may take, such as 512M or 2G; beyond that, requests that add entries are refused; 0 means that the disk is the limit", embedded)
 	flags.row("sync", Choice(&s.embedded.Sync, natsembed.SyncAlways, "always", "interval"), "flush to disk before each answer, or once a second", embedded)
+
+	// Other machines that have copies of it.
+	s.Cluster.addFlags(flags)
 
 	// Its clients.
 	listener := needs("", natsAddrFlag)

@@ -45,6 +45,9 @@ func (s *Serve) Forrst() forrst.Config {
 func (s *Serve) Store() kvslots.Config {
 	c := s.store
 	c.MaxPlaces, c.MaxPlacesPerOrigin = s.Waits.Total, s.Waits.PerIP
+	if s.Cluster.Given() {
+		c.Replicas = s.Cluster.Nodes()
+	}
 	return c
 }
 
@@ -56,7 +59,7 @@ const ownConnections = 2
 // has the same durability for clients.
 func (s *Serve) Embedded() natsembed.Config {
 	c := s.embedded
-	c.Local = true
+	c.Local, c.Cluster = true, s.Cluster.config()
 	if c.Sync == natsembed.SyncAlways {
 		c.Sync = natsembed.SyncGroup
 	}

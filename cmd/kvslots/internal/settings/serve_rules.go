@@ -71,6 +71,7 @@ func (s *Serve) checkEmbedded(flags *pflag.FlagSet) error {
 	var found problems
 	found.when(s.embedded.DataDir == "", "--data-dir must not be empty")
 	found.when(s.store.Replicas != 1, "--replicas %d needs --nats-url: there is one embedded server", s.store.Replicas)
+	found.add(s.Cluster.check(flags, s.embedded.Sync))
 	found.add(s.NATS.checkPairs(flags))
 	if found.err() != nil || s.embedded.Addr == "" { // the rules of natsembed repeat those of rows
 		return found.err()

@@ -119,6 +119,8 @@ func TestEveryFlagHasATwin(t *testing.T) {
 			value = "a.b"
 		case "listeners":
 			value = "http"
+		case "nodes":
+			value = "a.example:7000"
 		case "names":
 			value = "a.example"
 		case "networks":

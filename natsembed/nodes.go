@@ -28,8 +28,9 @@ func (s *Server) Majority() error {
 	return nil
 }
 
-// Lack returns nil if the cluster can serve, as far as this node knows: it has a leader, and this node is connected with most.
-// Otherwise it says who is missing. Without a cluster it returns nil.
+// Lack returns nil if the cluster can serve, as far as this node knows: it has had a leader since this node's start, and most
+// nodes are connected with this one. Without a leader of the cluster itself entries are still written. Otherwise it says who is
+// missing. Without a cluster it returns nil.
 func (s *Server) Lack() error {
 	if s.routes == nil {
 		return nil
@@ -40,17 +41,18 @@ func (s *Server) Lack() error {
 }
 
 func (s *Server) findLack() error {
+	if info, err := s.nats().Jsz(nil); err == nil && info.Meta != nil && info.Meta.Leader != "" {
+		s.formed.Store(true)
+	}
 	missing, all := s.Missing(), len(s.cfg.Cluster.Nodes)
-	info, err := s.nats().Jsz(nil)
-	formed := err == nil && info.Meta != nil && info.Meta.Leader != ""
+	lack := fmt.Errorf("%d of %d nodes are missing: %s", len(missing), all, strings.Join(missing, ", "))
 	switch {
-	case formed && len(missing) <= all/2:
+	case s.formed.Load() && len(missing) <= all/2:
 		return nil
+	case s.formed.Load():
+		return lack
 	case len(missing) == 0:
 		return fmt.Errorf("the %d nodes elect a leader, which takes 4 to 9 s", all)
-	case formed:
-		return fmt.Errorf("%d of %d nodes are missing: %s", len(missing), all, strings.Join(missing, ", "))
-	default:
-		return fmt.Errorf("%d of %d nodes are missing: %s; the first start needs all of them, later ones most of them", len(missing), all, strings.Join(missing, ", "))
 	}
+	return fmt.Errorf("%w; the first start needs all of them, later ones most of them", lack)
 }

@@ -37,6 +37,7 @@ type Server struct {
 	now     atomic.Pointer[running]
 	lack    atomic.Pointer[error] // see Room
 	nodes   atomic.Pointer[error] // see Majority
+	formed  atomic.Bool           // whether the cluster has had a leader
 	clients *listener.Guard
 	flusher *flush.Flusher // nil unless Sync is SyncGroup
 	routes  *routes        // nil unless Config.Cluster is set

@@ -47,7 +47,7 @@ func TestServeCluster(t *testing.T) {
 	wantCall(t, exitFailed, "", ".*does not run, or is none of the cluster.*", "cluster", "step-down", "nobody", "--data-dir", dirs[0])
 	wantCall(t, 0, "", "", "cluster", "step-down", names[0], "--data-dir", dirs[1])
 	programs[2].end(t)
-	wantCall(t, 0, "ran\n", "", underName([]string{"--server", first.url}, "echo ran", "lock", "b", "--wait", "60s")...)
+	wantCall(t, 0, "ran\n", "(?s).*", underName([]string{"--server", first.url}, "echo ran", "lock", "b", "--wait", "60s")...)
 	programs[1].end(t)
 	first.eventually(t, "/ready", "2 of 3 nodes are missing")
 	first.want(t, "PUT", "/l/"+pool, `{"count":1}`, 503, names[1])

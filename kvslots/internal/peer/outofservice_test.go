@@ -192,10 +192,6 @@ func (h *harness) acquire(name string, limit int, wait time.Duration) peer.Acqui
 	return peer.Acquire{Resource: resource, Lease: h.hash(), TTL: time.Hour, Wait: wait}
 }
 
-func release(a peer.Acquire, g peer.Grant) peer.Return {
-	return peer.Return{Held: peer.Held{Pool: a.Pool, Lease: a.Lease, Named: true, Lock: a.Lock, Fence: g.Fence}}
-}
-
 // An operator changes the limit of a semaphore. Those in line wait on; a request that names the limit before is
 // refused from then on, also a repeat.
 func TestSetLimit(t *testing.T) {

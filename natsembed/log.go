@@ -9,9 +9,11 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/kvslots/kvslots/natsembed/internal/flush"
 	"github.com/kvslots/kvslots/natsembed/listener"
@@ -22,9 +24,10 @@ import (
 type natsLog struct {
 	log *slog.Logger
 
-	mu    sync.Mutex
-	fatal error
-	write error
+	mu         sync.Mutex
+	fatal      error
+	write      error
+	routeLines map[string]time.Time // when lines about routes were logged, by their text
 }
 
 // writeErrorFormat ends the formats of the lines in which nats-server reports an error of a
@@ -32,7 +35,7 @@ type natsLog struct {
 const writeErrorFormat = "ritical write error: %v"
 
 func newNatsLog(log *slog.Logger) *natsLog {
-	return &natsLog{log: log}
+	return &natsLog{log: log, routeLines: map[string]time.Time{}}
 }
 
 func (l *natsLog) Debugf(string, ...any) {}
@@ -95,7 +98,37 @@ func (l *natsLog) line(level slog.Level, format string, v []any) {
 		l.log.Log(context.Background(), level, kind, "client", client)
 		return
 	}
-	l.log.Log(context.Background(), level, formatConcealed(format, v))
+	text := formatConcealed(format, v)
+	if !l.isRepeat(text) {
+		l.log.Log(context.Background(), level, text)
+	}
+}
+
+// ofConnection is what a line about a route has of its connection, which differs at each attempt.
+var ofConnection = regexp.MustCompile(`^\S+ - rid:\d+ - `)
+
+const (
+	routeLineEvery = time.Minute
+	maxRouteLines  = 64
+)
+
+// isRepeat reports whether a line about a route was logged within a minute: a machine that is refused tries again several
+// times a second, for ever.
+func (l *natsLog) isRepeat(text string) bool {
+	of := ofConnection.ReplaceAllString(text, "")
+	if of == text {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last, logged := l.routeLines[of]; logged && time.Since(last) < routeLineEvery {
+		return true
+	}
+	if len(l.routeLines) >= maxRouteLines {
+		clear(l.routeLines)
+	}
+	l.routeLines[of] = time.Now()
+	return false
 }
 
 // formatConcealed formats a line that is not about a client.

@@ -2,6 +2,7 @@ package natsembed
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"syscall"
@@ -84,5 +85,18 @@ func TestFatalLineIsKept(t *testing.T) {
 	log.Fatalf("the second")
 	if log.err() == nil || log.err().Error() != "the first" {
 		t.Errorf("kept %v, want the first", log.err())
+	}
+}
+
+// A machine that is refused tries again several times a second: one line a minute says so.
+func TestRefusedRoutesAreLoggedOnce(t *testing.T) {
+	var log logtest.Log
+	lines := newNatsLog(log.Logger())
+	for n := range 100 {
+		lines.Errorf("%s - rid:%d - TLS route handshake error: %v", fmt.Sprint("127.0.0.1:", 50000+n), n, errors.New("no"))
+	}
+	lines.Errorf("%s - rid:%d - TLS route handshake error: %v", "127.0.0.1:1", 101, errors.New("another"))
+	if n := strings.Count(log.String(), "\n"); n != 2 {
+		t.Errorf("%d lines:\n%s", n, &log)
 	}
 }

@@ -20,7 +20,7 @@ IMAGE    ?= kvslots:$(VERSION)
 # Where "make run" serves.
 ADDR      = $(or $(KVSLOTS_HTTP_ADDR),127.0.0.1:8080)
 
-.PHONY: needs-go run build man release image test test-browser race check soak bench bench-others bench-clients benchmarks fuzz
+.PHONY: needs-go run cluster build man release image test test-browser race check soak bench bench-others bench-clients benchmarks fuzz
 
 needs-go:
 	@$(GO) list -m >/dev/null || { echo "kvslots needs Go $$(sed -n 's/^go \([0-9]*\.[0-9]*\).*/\1/p' go.mod) or later: https://go.dev/dl" >&2; exit 1; }
@@ -35,6 +35,16 @@ run: build ## serve on 127.0.0.1:8080, data in ./kvslots-data, and print what to
 		fi; \
 		sleep 0.2; \
 	done & exec bin/kvslots serve
+
+NODES = 127.0.0.1:6221,127.0.0.1:6222,127.0.0.1:6223
+
+cluster: build ## three gateways on 127.0.0.1:8081 to 8083, each with a copy, data in ./kvslots-cluster; Ctrl-C ends them
+	@mkdir -p -m 700 kvslots-cluster; test -s kvslots-cluster/secret || bin/kvslots cluster secret >kvslots-cluster/secret
+	@for n in 1 2 3; do \
+		bin/kvslots serve --cluster $(NODES) --cluster-secret-file kvslots-cluster/secret --cluster-self 127.0.0.1:622$$n \
+			--http-addr 127.0.0.1:808$$n --data-dir kvslots-cluster/$$n & \
+		nodes="$$nodes $$!"; \
+	done; trap 'kill $$nodes' INT TERM; wait; wait
 
 build: needs-go ## bin/kvslots
 	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o bin/kvslots ./cmd/kvslots

@@ -38,10 +38,10 @@ func inClone(t *testing.T, command string, env ...string) *exec.Cmd {
 	return process
 }
 
-// The README's first block has two commands. The first one starts a gateway, and prints a page and two lines that work.
+// The README's first block has three commands. The first one starts a gateway, and prints a page and two lines that work.
 func TestReadmeFirstBlock(t *testing.T) {
 	commands := firstBlock(t)
-	if !slices.Equal(commands, []string{"make run", "make test"}) {
+	if !slices.Equal(commands, []string{"make run", "make test", "make cluster"}) {
 		t.Fatalf("the first block has %q", commands)
 	}
 	if out, err := inClone(t, "make build").CombinedOutput(); err != nil { // takes longer than what is waited for below

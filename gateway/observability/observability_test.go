@@ -129,6 +129,7 @@ var bad = map[string]struct {
 	"KvslotsExpiries":         {"kvslots_expiries_total", new(1e3)},
 	"KvslotsGatewayMissing":   {"kvslots_build_info", nil}, // likewise
 	"KvslotsDiskFills":        {"kvslots_disk_free_bytes", new(1.0)},
+	"KvslotsNodeMissing":      {"kvslots_missing_nodes", new(1.0)},
 	"KvslotsCertificateEnds":  {"kvslots_certificate_expiry_timestamp_seconds", new(1e9)},
 	"KvslotsContention":       {"kvslots_claims_total", new(1e4)},
 	"KvslotsForeignEntries":   {"kvslots_foreign_entries_total", new(1.0)},

@@ -26,12 +26,13 @@ func (s *server) httpConfig() gateway.Config {
 
 // opened is what the gateway has with the store. Its Drain finishes the finishers.
 func (s *server) opened(finishers []gateway.Finisher) gateway.Config {
-	c := gateway.Config{Store: s.store, Sync: s.nats.sync, Finishers: finishers}
+	c := gateway.Config{Store: nodeStore{s.store, s.nats.server}, Sync: s.nats.sync, Finishers: finishers}
 	sessions := gateway.DflockdConfig{Lending: s.lending, Turns: s.turns, SessionTimes: s.settings.Sessions, Clients: s.clients, Logger: s.log}
 	streams := events.New(s.store, events.Config{Lending: s.lending, Logger: s.log})
 	c.Dialects = []gateway.Dialect{gateway.NewLibrary(s.store, s.lending, s.log), gateway.NewDflockd(s.store, sessions), s.functions, streams}
 	longest := s.settings.MaxWait.Seconds()
 	c.Collectors = slices.Concat(s.nats.collectors(), streams.Collectors(), []prometheus.Collector{
+		missingNodes(s.nats.server),
 		metrics.Store(s.store.Metrics),
 		metrics.Gauge("kvslots_max_wait_seconds", "The longest wait for a slot: --max-wait.", nil, func() float64 { return longest }),
 	})

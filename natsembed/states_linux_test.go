@@ -69,8 +69,9 @@ func restoreItself(ctx context.Context, srv *Server) error {
 	return err
 }
 
-// runTask is a traced process.
-func runTask(dir, task string) {
+func init() { runTask = tracedTask }
+
+func tracedTask(dir, task string) {
 	srv, err := Start(context.Background(), Config{Logger: logtest.Logger(), DataDir: dir, Sync: SyncGroup})
 	if err == nil {
 		err = tasks[task](context.Background(), srv)

@@ -17,6 +17,9 @@ const victimDir = "NATSEMBED_VICTIM"
 // victimTask is an environment variable with the name of a task that runTask does instead.
 const victimTask = "NATSEMBED_TASK"
 
+// runTask runs a task of a traced process, where processes are traced.
+var runTask func(dir, task string)
+
 const (
 	startingLine = "starting"
 	readyLine    = "ready"

@@ -7,8 +7,8 @@ import (
 )
 
 // capTime is how long a cap must have been reached for no peer to exceed it, beyond the delays
-// of the network. Peers that decide in the same instant may exceed a cap.
-const capTime = time.Second
+// of the network. Peers that decide in the same instant may exceed a cap, and send what they have decided for 5 s.
+const capTime = 5 * time.Second
 
 // capChecker checks that nothing is added beyond a cap, other than by peers that decide at
 // the same time.
@@ -43,7 +43,7 @@ func (k *capChecker) namesInUse() (n, again int) {
 			k.usedAt[p.id] = k.s.now
 		} else if p.registered() && p.config.Config.Named() && t.inUse(p) {
 			n++
-			if at, used := k.usedAt[p.id]; used && k.idle[p.id] && at.Add(capTime) >= k.s.now {
+			if at, used := k.usedAt[p.id]; used && k.idle[p.id] && at.Add(time.Second) >= k.s.now {
 				again++
 			}
 			k.usedAt[p.id], k.idle[p.id] = k.s.now, false

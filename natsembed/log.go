@@ -116,7 +116,7 @@ const (
 // times a second, for ever.
 func (l *natsLog) isRepeat(text string) bool {
 	of := ofConnection.ReplaceAllString(text, "")
-	if of == text {
+	if of == text && !strings.HasPrefix(text, "Waiting for routing") {
 		return false
 	}
 	l.mu.Lock()

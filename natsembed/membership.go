@@ -38,9 +38,29 @@ type Copy struct {
 	Lag     uint64 `json:"lag"`     // entries
 }
 
-// IsCurrent reports whether this node's copy of a stream has all entries that its leader has told it of. Without a cluster it is true.
-func (s *Server) IsCurrent(stream string) bool {
-	return s.routes == nil || s.nats().JetStreamIsStreamCurrent(bucketAccount, stream)
+// behindChecks is for how many checks in a row, one a second, a copy must be behind: nats-server says so now and then of a
+// copy that has everything.
+const behindChecks = 10
+
+// IsCurrent reports whether this node's copies have all entries that their leaders have told it of, or had so within the last
+// 10 s. Without a cluster it is true.
+func (s *Server) IsCurrent() bool { return s.routes == nil || s.behind.Load() < behindChecks }
+
+// measureCopies looks whether this node's copies are behind.
+func (s *Server) measureCopies() {
+	if s.routes == nil {
+		return
+	}
+	names, err := s.dir.Streams()
+	current := err == nil && len(names) > 0
+	for _, name := range names {
+		current = current && s.nats().JetStreamIsStreamCurrent(bucketAccount, name)
+	}
+	if current {
+		s.behind.Store(0)
+	} else if n := s.behind.Load(); n < behindChecks {
+		s.behind.Store(n + 1)
+	}
 }
 
 // StepDown makes another node the leader of a stream if this one is, and of the cluster. It is for a node that is about to

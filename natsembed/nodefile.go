@@ -41,7 +41,7 @@ func (d *dataDir) checkMode(c *Cluster) (of nodeOf, err error) {
 		return of, err
 	}
 	if len(streams) > 0 {
-		return of, fmt.Errorf("data directory %s is that of a single gateway: back it up, start the cluster with empty directories, and restore the backup", d.path)
+		return of, fmt.Errorf("data directory %s is that of a single gateway: start the cluster with empty directories", d.path)
 	}
 	of = nodeOf{c.id(), c.Self, rand.Text()}
 	if data, err = json.Marshal(of); err != nil {

@@ -21,8 +21,8 @@ const (
 	stepDownSubject = "kvslots-node.step-down."
 	removeSubject   = "kvslots-node.remove." // the message is the name of the node to remove
 
-	// statusTime is how long the status of all nodes is waited for.
-	statusTime = 2 * time.Second
+	// statusTime is how long the nodes, and then the leader, are waited for.
+	statusTime = time.Second
 )
 
 // NodeStatus is a node as an operator sees it.
@@ -103,13 +103,13 @@ func (s *Server) removeNode(name string) error {
 
 // ClusterStatus returns the status of all nodes, sorted by their names, and of their copies of a stream. nc is a connection of Dial.
 func ClusterStatus(ctx context.Context, nc *nats.Conn, stream string) ([]NodeStatus, error) {
-	ctx, cancel := context.WithTimeout(ctx, statusTime)
-	defer cancel()
 	found, err := nodesThatAnswer(ctx, nc)
 	if err != nil {
 		return nil, err
 	}
-	copies, _ := copiesOf(ctx, nc, stream) // without a leader nothing is known of them
+	asked, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
+	copies, _ := copiesOf(asked, nc, stream) // without a leader nothing is known of them
 	for i := range found {
 		if at := slices.IndexFunc(copies, func(c Copy) bool { return c.Name == found[i].Name }); at >= 0 {
 			found[i].Copy = &copies[at]
@@ -119,6 +119,8 @@ func ClusterStatus(ctx context.Context, nc *nats.Conn, stream string) ([]NodeSta
 }
 
 func nodesThatAnswer(ctx context.Context, nc *nats.Conn) (found []NodeStatus, err error) {
+	ctx, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
 	sub, err := nc.SubscribeSync(nc.NewInbox())
 	if err != nil {
 		return nil, err

@@ -38,6 +38,7 @@ type Server struct {
 	lack    atomic.Pointer[error] // see Room
 	nodes   atomic.Pointer[error] // see Majority
 	formed  atomic.Bool           // whether the cluster has had a leader
+	behind  atomic.Int32          // see measureCopies
 	clients *listener.Guard
 	flusher *flush.Flusher // nil unless Sync is SyncGroup
 	routes  *routes        // nil unless Config.Cluster is set
@@ -93,6 +94,7 @@ func start(ctx context.Context, cfg Config, sync flush.Syncer) (*Server, error) 
 		Limits: cfg.limits(), Account: clientAccount, Server: srv.nats, ClientsReply: cfg.functionsAreOpen(), Logger: cfg.Logger,
 	}, srv.stopping)
 	if cfg.Cluster != nil {
+		srv.behind.Store(behindChecks)
 		srv.routes = newRoutes(cfg.Cluster, node.Run, srv.connected)
 	}
 	if err := srv.open(ctx); err != nil {

@@ -59,6 +59,7 @@ func (s *Server) Room() error {
 // measure updates the answer of Room.
 func (s *Server) measure() {
 	_ = s.Lack()
+	s.measureCopies()
 	r := room{limit: uint64(s.cfg.MaxStore)}
 	var err error
 	if r.free, r.size, err = diskSpace(s.dir.path); err != nil {

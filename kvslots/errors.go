@@ -48,7 +48,7 @@ var (
 	// ErrUnavailable in it.
 	ErrFull = fmt.Errorf("%w: no room for new entries", ErrUnavailable)
 
-	// ErrNoMajority is returned by the methods that add entries while most nodes of the cluster are missing: see
+	// ErrNoMajority is returned by all methods while most nodes of the cluster are missing: see
 	// Config.Room. Nothing was written. errors.Is also finds ErrUnavailable in it.
 	ErrNoMajority = fmt.Errorf("%w: no majority of the nodes", ErrUnavailable)
 

@@ -37,7 +37,28 @@ func NewStore(cfg Config, open func(Config, peer.Config, func([]peer.Event)) (ac
 	if s.bucket, err = open(cfg, cfg.peer(), s.watching.note); err != nil {
 		return nil, err
 	}
+	if cfg.Room != nil {
+		s.bucket = withMajority{s.bucket, cfg.Room}
+	}
 	return s, nil
+}
+
+// withMajority answers what callers ask for at once while most nodes of the cluster are missing, rather than when JetStream
+// has not answered for seconds.
+type withMajority struct {
+	access.Bucket
+	room func() error
+}
+
+func (b withMajority) Do(ctx context.Context, r peer.Request) (peer.Answer, error) {
+	switch r.(type) {
+	case peer.Abandon, peer.Confirm: // of the Store itself
+	default:
+		if err := b.room(); errors.Is(err, ErrNoMajority) {
+			return peer.Answer{}, err
+		}
+	}
+	return b.Bucket.Do(ctx, r)
 }
 
 // Close ends every pending call with ErrClosed, gives up the callers' places in line,

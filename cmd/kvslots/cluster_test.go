@@ -53,6 +53,7 @@ func TestServeCluster(t *testing.T) {
 	programs[1].end(t)
 	first.eventually(t, "/ready", "2 of 3 nodes are missing")
 	first.want(t, "PUT", "/l/"+pool, `{"count":1}`, 503, names[1])
+	first.want(t, "GET", "/l/"+pool, "", 503, names[1])
 	if code, _, stderr := call(t, noEnv, "cluster", "status", "--data-dir", filepath.Join(dirs[0], "none")); code != exitFailed || !strings.Contains(stderr, "is the gateway of this directory running?") {
 		t.Errorf("code %d, %s", code, stderr)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/kvslots/kvslots/gateway/metrics"
 	"github.com/kvslots/kvslots/kvslots"
-	"github.com/kvslots/kvslots/kvslots/natsstore"
 	"github.com/kvslots/kvslots/natsembed"
 )
 
@@ -27,7 +26,7 @@ type nodeStore struct {
 }
 
 func (n nodeStore) Ready() error {
-	if err := n.Store.Ready(); err != nil || n.server == nil || n.server.IsCurrent("KV_"+natsstore.Bucket) {
+	if err := n.Store.Ready(); err != nil || n.server == nil || n.server.IsCurrent() {
 		return err
 	}
 	return errBehind

@@ -138,6 +138,7 @@ class Events(_Events, Iterator[Event]):
             self._waits = True
             try:
                 if self._closed:
+                    self._hang_up()  # end may have seen that this thread waits, and left it to it
                     raise StopIteration
                 if self._sock is None:
                     run(self._gateways.ask(self._request()), self._open)

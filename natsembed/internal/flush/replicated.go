@@ -15,7 +15,7 @@ import (
 // A stream with several copies is flushed by nats-server: its raft log before each acknowledgement, its blocks before a
 // snapshot of the log, after which the log is cut. It removes a block as soon as the records that supersede its own are
 // written, and flushes these up to 30 s later. After a power cut the store may therefore end before the snapshot's last
-// sequence. nats-server then waits for a leader that has what is missing, and nobody may lead: all data is there, and the
+// sequence. nats-server then waits for a leader that has what is missing, and no node may lead: all data is there, and the
 // stream is dead. What is missing is superseded, so a tombstone at that sequence is true, and the log has the rest.
 //
 // To be removed when nats-server flushes the last block before it removes one.
